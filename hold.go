@@ -265,8 +265,8 @@ func (h *Hold) Recipe() string {
 // Node returns the full path of the hold's node in ZooKeeper, or of the first one if the hold has
 // several.
 func (h *Hold) Node() string {
-	for _, t := range h.holding().nodes {
-		return t.Path()
+	for _, n := range h.holding().nodes {
+		return n.Path()
 	}
 	return ""
 }
@@ -314,8 +314,8 @@ func (h *Hold) Remaining() time.Duration {
 		return 0
 	}
 	left := time.Duration(math.MaxInt64)
-	for _, t := range h.holding().nodes {
-		left = min(left, t.Sess.Lease.Remaining())
+	for _, n := range h.holding().nodes {
+		left = min(left, n.Sess.Lease.Remaining())
 	}
 	return max(0, left)
 }
@@ -373,8 +373,8 @@ func (h *Hold) Guard() []any {
 		return []any{noGuard{}}
 	}
 	ops := make([]any, len(nodes))
-	for i, t := range nodes {
-		ops[i] = t.Exists()
+	for i, n := range nodes {
+		ops[i] = n.Exists()
 	}
 	return ops
 }
@@ -454,8 +454,8 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 	case <-inside.Done():
 		return h.causeOf(inside, inside.Err())
 	}
-	t := g.nodes[0]
-	before := t.SetOwnData(value)
+	own := g.nodes[0]
+	before := own.SetOwnData(value)
 	var p session.Pace
 	for {
 		err := h.overwrite(inside, value)
@@ -463,15 +463,15 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 		case err == nil:
 			return h.over()
 		case errors.Is(err, zk.ErrNoNode):
-			t.MarkGone(nil)
+			own.MarkGone(nil)
 			return context.Cause(h.Context())
 		case errors.Is(err, outcome.ErrSessionOver):
-			g.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, t.Sess.ID))
+			g.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, own.Sess.ID))
 			return context.Cause(h.Context())
 		case errors.Is(err, zk.ErrBadVersion):
 			continue
 		case outcome.IsRefusal(err):
-			t.SetOwnData(before)
+			own.SetOwnData(before)
 			return err
 		case inside.Err() != nil || !outcome.IsTransient(err):
 			return h.causeOf(inside, err)
@@ -486,13 +486,13 @@ func (h *Hold) rewrite(ctx context.Context, value []byte) error {
 // too.
 func (h *Hold) overwrite(ctx context.Context, value []byte) error {
 	g := h.holding()
-	t := g.nodes[0]
-	n, err := g.engine.Requests.Get(ctx, t.Sess, t.Path())
+	own := g.nodes[0]
+	n, err := g.engine.Requests.Get(ctx, own.Sess, own.Path())
 	if err != nil {
 		return err
 	}
-	t.Hear(n)
-	_, err = g.engine.Requests.Set(ctx, t.Sess, t.Path(), t.KeepRevocation(value), n.Stat.Version)
+	own.Hear(n)
+	_, err = g.engine.Requests.Set(ctx, own.Sess, own.Path(), own.KeepRevocation(value), n.Stat.Version)
 	return err
 }
 

@@ -247,8 +247,8 @@ func (ho *holding) awaitRelease(ctx context.Context) error {
 // untilExpired returns how long it takes until a session timeout has passed since the last proof of
 // each session.
 func (ho *holding) untilExpired() (left time.Duration) {
-	for _, t := range ho.nodes {
-		l := t.Sess.Lease
+	for _, n := range ho.nodes {
+		l := n.Sess.Lease
 		left = max(left, l.Remaining()+l.Term()/20) // the lease is 95 % of the session timeout
 	}
 	return left
@@ -287,9 +287,9 @@ func (ho *holding) checkLease() {
 	for _, part := range ho.parts {
 		part.holding().checkLease() // the holding ends with it
 	}
-	for _, t := range ho.nodes {
-		if ho.ctx.Err() == nil && t.Sess.Lease.Remaining() <= 0 {
-			ho.lose(leaseExpired(ho.set.idle(ho.engine.Requests.Link.Now()), t.Sess.Lease))
+	for _, n := range ho.nodes {
+		if ho.ctx.Err() == nil && n.Sess.Lease.Remaining() <= 0 {
+			ho.lose(leaseExpired(ho.set.idle(ho.engine.Requests.Link.Now()), n.Sess.Lease))
 		}
 	}
 }
@@ -301,9 +301,9 @@ func (ho *holding) failure(op string, err error) error {
 // joinRevocations sets revocation to a Revocation that is set when any of the nodes is revoked.
 func (ho *holding) joinRevocations() {
 	var requests []*session.Revocation
-	for _, t := range ho.nodes {
-		if len(requests) == 0 || requests[len(requests)-1] != t.Revocation { // permits that were acquired together share one
-			requests = append(requests, t.Revocation)
+	for _, n := range ho.nodes {
+		if len(requests) == 0 || requests[len(requests)-1] != n.Revocation { // permits that were acquired together share one
+			requests = append(requests, n.Revocation)
 		}
 	}
 	if len(requests) == 1 {

@@ -120,16 +120,16 @@ func (l *Link) dialed() (fails int) {
 // adopt makes a connection whose server is first, for now, the current one. It closes the previous one, which the client library
 // leaves open after an expiry.
 func (l *Link) adopt(r *race, first *attempt) (net.Conn, error) {
-	t := newProxy(l, r, first.conn)
-	old, ok := l.replace(t)
+	px := newProxy(l, r, first.conn)
+	old, ok := l.replace(px)
 	if old != nil {
 		old.hangUp()
 	}
 	if !ok {
-		t.hangUp()
+		px.hangUp()
 		return nil, errClosed
 	}
-	return t, nil
+	return px, nil
 }
 
 // replace makes conn, which carries no session yet, the current connection unless the link is

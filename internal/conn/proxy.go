@@ -62,10 +62,10 @@ type reading struct {
 }
 
 func newProxy(l *Link, r *race, on *serverConn) *proxy {
-	t := &proxy{Conn: on, server: on, race: r, link: l, pending: newPending(), handshaking: true}
-	t.room.pace = &l.pace
-	t.in = frames.NewReader(incoming{proxy: t})
-	return t
+	px := &proxy{Conn: on, server: on, race: r, link: l, pending: newPending(), handshaking: true}
+	px.room.pace = &l.pace
+	px.in = frames.NewReader(incoming{proxy: px})
+	return px
 }
 
 // Write sends one request of the client library, which writes each request in one call. It never

@@ -170,8 +170,8 @@ func (co *contender) deleteAll(ctx context.Context, s *session.Session) error {
 // includes what servers add when they forward the transaction, such as the numbers in names, and
 // the check of the queue node, which is shorter than a create.
 func (en *Engine) batchSize(r *Recipe, dir string, data []byte, n int) int {
-	t := en.newContender(r, dir, nil)
-	t.guid = node.NewGUID(node.GUIDMark)
-	one, _ := node.RequestSize([]any{t.creationOf(&t.member, node.WithRevocation(data))})
+	co := en.newContender(r, dir, nil)
+	co.guid = node.NewGUID(node.GUIDMark)
+	one, _ := node.RequestSize([]any{co.creationOf(&co.member, node.WithRevocation(data))})
 	return (n + 1) * (one + 16)
 }

@@ -42,9 +42,9 @@ type contender struct {
 }
 
 func (en *Engine) newContender(r *Recipe, dir string, data []byte) *contender {
-	t := &contender{member: member{engine: en}, recipe: r, creation: new(creation), removal: removal{unread: -1}}
-	t.Init(dir, data, r.Fixed)
-	return t
+	co := &contender{member: member{engine: en}, recipe: r, creation: new(creation), removal: removal{unread: -1}}
+	co.Init(dir, data, r.Fixed)
+	return co
 }
 
 // lockDelay returns the lock-delay of the contender's lock, or zero if it has none.

@@ -16,31 +16,31 @@ import (
 )
 
 // prepare verifies, before the contender queues, that the lock is not held with another delay.
-func (pl *place) prepare(ctx context.Context, s *session.Session) error {
-	if pl.lockDelay() == 0 {
+func (wa *waiter) prepare(ctx context.Context, s *session.Session) error {
+	if wa.lockDelay() == 0 {
 		return nil
 	}
-	_, known := pl.engine.noRecord.take(pl.Dir)
+	_, known := wa.engine.noRecord.take(wa.Dir)
 	if known {
-		pl.record.at, pl.record.isAssumed = &recordAt{}, true
+		wa.record.at, wa.record.isAssumed = &recordAt{}, true
 		return nil
 	}
-	return pl.readRecord(ctx, s)
+	return wa.readRecord(ctx, s)
 }
 
 // verify verifies what prepare has only assumed, for a contender that must wait: somebody has come since the client deleted the record.
-func (pl *place) verify(ctx context.Context, s *session.Session) error {
-	if !pl.record.isAssumed || len(pl.nearest.ahead) == 0 && pl.nearest.beyond == 0 {
+func (wa *waiter) verify(ctx context.Context, s *session.Session) error {
+	if !wa.record.isAssumed || len(wa.nearest.ahead) == 0 && wa.nearest.beyond == 0 {
 		return nil
 	}
-	pl.record.isAssumed = false
-	return pl.readRecord(ctx, s)
+	wa.record.isAssumed = false
+	return wa.readRecord(ctx, s)
 }
 
 // readRecord reads the record, and returns ErrMismatch if the lock is held with another delay.
-func (pl *place) readRecord(ctx context.Context, s *session.Session) error {
-	r, err := session.Again(ctx, func() (recordAt, error) { return pl.engine.agree(ctx, s, pl.Dir) })
-	pl.record.at = &r
+func (wa *waiter) readRecord(ctx context.Context, s *session.Session) error {
+	r, err := session.Again(ctx, func() (recordAt, error) { return wa.engine.agree(ctx, s, wa.Dir) })
+	wa.record.at = &r
 	return err
 }
 
@@ -54,16 +54,16 @@ func (pl *place) readRecord(ctx context.Context, s *session.Session) error {
 // on only readers that end change the record until the contender's node is gone, and the contender
 // overwrites only the version that it has read. A version alone would not be enough, because a
 // record that is deleted and created again has the same versions.
-func (pl *place) becomeHolder(ctx context.Context, waits bool) error {
-	if pl.lockDelay() == 0 {
+func (wa *waiter) becomeHolder(ctx context.Context, waits bool) error {
+	if wa.lockDelay() == 0 {
 		return nil
 	}
-	pl.record.isNeeded = pl.initialAhead.unrecordedBehind("") != ""
-	pl.outdateRecord()
+	wa.record.isNeeded = wa.initialAhead.unrecordedBehind("") != ""
+	wa.outdateRecord()
 	outwaited := "" // the lost hold whose delay has already passed
 	var p session.Pace
 	for {
-		next, lost, err := pl.tryToHold(ctx, waits, outwaited)
+		next, lost, err := wa.tryToHold(ctx, waits, outwaited)
 		if next == beHolder && err == nil {
 			return nil
 		}
@@ -73,47 +73,47 @@ func (pl *place) becomeHolder(ctx context.Context, waits bool) error {
 		if errors.Is(err, errRecordMoved) {
 			continue
 		}
-		err = pl.engine.pauseAfter(ctx, &p, err)
+		err = wa.engine.pauseAfter(ctx, &p, err)
 		if err != nil {
-			return pl.Because(err)
+			return wa.Because(err)
 		}
 	}
 }
 
 // outdateRecord is called when the contender has become first. It forgets what the record said
 // before others left, unless creating the record will show whether that is still so.
-func (pl *place) outdateRecord() {
-	at := pl.record.at
+func (wa *waiter) outdateRecord() {
+	at := wa.record.at
 	switch {
-	case pl.recipe.Shared:
-		pl.record.at = nil
+	case wa.recipe.Shared:
+		wa.record.at = nil
 	case at == nil || !at.exists:
-	case at.Fate == node.IsHeld && len(pl.initialAhead) > 0: // probably released since
-		pl.record.at = &recordAt{}
+	case at.Fate == node.IsHeld && len(wa.initialAhead) > 0: // probably released since
+		wa.record.at = &recordAt{}
 	default:
-		pl.record.at = nil
+		wa.record.at = nil
 	}
 }
 
 // tryToHold takes the next step. It returns that step, and the hold that was lost, if there is one.
 // A contender that the record names is the holder.
-func (pl *place) tryToHold(ctx context.Context, waits bool, outwaited string) (step, string, error) {
-	r, lost, err := pl.consult(ctx)
+func (wa *waiter) tryToHold(ctx context.Context, waits bool, outwaited string) (step, string, error) {
+	r, lost, err := wa.consult(ctx)
 	if err != nil {
 		return 0, "", err
 	}
-	next := nextFor(r.Record, lost, outwaited, pl.recipe.Shared)
+	next := nextFor(r.Record, lost, outwaited, wa.recipe.Shared)
 	switch next {
 	case awaitDelay:
-		err = pl.awaitDelay(ctx, r, waits)
+		err = wa.awaitDelay(ctx, r, waits)
 	case claimRecord:
-		err = pl.post(ctx, r, pl.holderRecord())
+		err = wa.post(ctx, r, wa.holderRecord())
 		if err == nil {
-			pl.sawItself()
+			wa.sawItself()
 			next = beHolder
 		}
 	case recordLoss:
-		err = pl.post(ctx, r, pl.lossRecord(r, lost))
+		err = wa.post(ctx, r, wa.lossRecord(r, lost))
 	}
 	return next, lost, err
 }
@@ -145,17 +145,17 @@ func nextFor(r node.Record, lost, outwaited string, shared bool) step {
 
 // holderRecord returns the record to write when the contender becomes the holder. A record never
 // names a reader as the holder.
-func (pl *place) holderRecord() node.Record {
-	if pl.recipe.Shared {
-		return pl.released()
+func (wa *waiter) holderRecord() node.Record {
+	if wa.recipe.Shared {
+		return wa.released()
 	}
-	return node.Record{Delay: pl.lockDelay(), Fate: node.IsHeld, By: pl.Name}
+	return node.Record{Delay: wa.lockDelay(), Fate: node.IsHeld, By: wa.Name}
 }
 
 // lossRecord returns the record to write when the hold of a node was lost. The delay is that of the
 // holder, if the record r names it.
-func (pl *place) lossRecord(r recordAt, lost string) node.Record {
-	delay := pl.lockDelay()
+func (wa *waiter) lossRecord(r recordAt, lost string) node.Record {
+	delay := wa.lockDelay()
 	if r.By == lost {
 		delay = r.Delay
 	}
@@ -164,33 +164,33 @@ func (pl *place) lossRecord(r recordAt, lost string) node.Record {
 
 // consult returns the record and the node name of the previous hold that is not known to have been
 // released, or "" if there is none.
-func (pl *place) consult(ctx context.Context) (r recordAt, lost string, err error) {
-	if pl.record.at == nil {
-		r, err = pl.engine.ReadRecord(ctx, pl.Sess, pl.Dir)
+func (wa *waiter) consult(ctx context.Context) (r recordAt, lost string, err error) {
+	if wa.record.at == nil {
+		r, err = wa.engine.ReadRecord(ctx, wa.Sess, wa.Dir)
 		if err != nil {
 			return r, "", err
 		}
-		pl.record.at = &r
+		wa.record.at = &r
 	}
-	r = *pl.record.at
-	lost, err = pl.unreleased(ctx, r)
+	r = *wa.record.at
+	lost, err = wa.unreleased(ctx, r)
 	return r, lost, err
 }
 
 // unreleased returns the second result of consult. Contenders without a delay, which are those of
 // other libraries, do not appear in the record: one that was ahead of us may have held after the
 // hold that the record names, and is not known to have released.
-func (pl *place) unreleased(ctx context.Context, r recordAt) (string, error) {
-	if name := pl.initialAhead.unrecordedBehind(r.By); name != "" {
+func (wa *waiter) unreleased(ctx context.Context, r recordAt) (string, error) {
+	if name := wa.initialAhead.unrecordedBehind(r.By); name != "" {
 		return name, nil
 	}
 	switch {
 	case r.Fate == node.WasLost:
 		return r.By, nil
-	case r.Fate != node.IsHeld || r.By == pl.Name:
+	case r.Fate != node.IsHeld || r.By == wa.Name:
 		return "", nil
-	case pl.recipe.Shared: // a writer that became a reader can be ahead of us and still hold
-		_, err := pl.engine.Requests.Stat(ctx, pl.Sess, pl.Dir+"/"+r.By)
+	case wa.recipe.Shared: // a writer that became a reader can be ahead of us and still hold
+		_, err := wa.engine.Requests.Stat(ctx, wa.Sess, wa.Dir+"/"+r.By)
 		if !errors.Is(err, zk.ErrNoNode) {
 			return "", err
 		}
@@ -203,14 +203,14 @@ func (pl *place) unreleased(ctx context.Context, r recordAt) (string, error) {
 // node's data again, unchanged, to get a newer time, unless that data must never change. Otherwise,
 // if the waiter before us gave up when most of the delay had passed, we would wait for the whole
 // delay again.
-func (pl *place) leaderTime(ctx context.Context, r recordAt) (int64, error) {
+func (wa *waiter) leaderTime(ctx context.Context, r recordAt) (int64, error) {
 	for {
-		n, err := pl.engine.Requests.Get(ctx, pl.Sess, pl.Path())
-		if err != nil || n.Stat.Ctime >= r.mtime || pl.recipe.Fixed {
+		n, err := wa.engine.Requests.Get(ctx, wa.Sess, wa.Path())
+		if err != nil || n.Stat.Ctime >= r.mtime || wa.recipe.Fixed {
 			return ctimeOf(n), err
 		}
-		pl.Hear(n)
-		stat, err := pl.engine.Requests.Set(ctx, pl.Sess, pl.Path(), pl.KeepRevocation(pl.OwnData()), n.Stat.Version)
+		wa.Hear(n)
+		stat, err := wa.engine.Requests.Set(ctx, wa.Sess, wa.Path(), wa.KeepRevocation(wa.OwnData()), n.Stat.Version)
 		switch {
 		case err == nil:
 			return stat.Mtime, nil
@@ -231,8 +231,8 @@ func ctimeOf(n session.Node) int64 {
 
 // awaitDelay waits until the record is as old as the delay. It determines the record's age by the
 // servers' clock.
-func (pl *place) awaitDelay(ctx context.Context, r recordAt, waits bool) error {
-	now, err := pl.leaderTime(ctx, r)
+func (wa *waiter) awaitDelay(ctx context.Context, r recordAt, waits bool) error {
+	now, err := wa.leaderTime(ctx, r)
 	if err != nil {
 		return goneIfMissing(err)
 	}
@@ -244,19 +244,19 @@ func (pl *place) awaitDelay(ctx context.Context, r recordAt, waits bool) error {
 	case !waits:
 		return fmt.Errorf("%w: last holder was lost, %v of the lock-delay remain", outcome.ErrLocked, left)
 	}
-	pl.engine.Requests.Log.Info("zklock: waiting for the lock-delay", "path", pl.engine.Requests.CallerPath(pl.Dir), "holder", r.By, "remaining", left)
-	pl.engine.Heart.Keep(&pl.OwnNode)
-	pl.watchSelf()
-	pl.setReason(pendingDelay{r.By, time.Now().Add(left)})
+	wa.engine.Requests.Log.Info("zklock: waiting for the lock-delay", "path", wa.engine.Requests.CallerPath(wa.Dir), "holder", r.By, "remaining", left)
+	wa.engine.Heart.Keep(&wa.OwnNode)
+	wa.watchSelf()
+	wa.setReason(pendingDelay{r.By, time.Now().Add(left)})
 	timer := time.NewTimer(left)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		pl.becomeFirst()
+		wa.becomeFirst()
 		return nil
-	case <-pl.Gone.Done():
+	case <-wa.Gone.Done():
 		return outcome.ErrGone
-	case <-pl.Sess.Over():
+	case <-wa.Sess.Over():
 		return outcome.ErrSessionOver
 	case <-ctx.Done():
 		return context.Cause(ctx)

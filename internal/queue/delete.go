@@ -15,20 +15,20 @@ import (
 
 // remove is removeThen for a caller that may wait for the outcome, which is sent to the returned
 // channel.
-func (en *Engine) remove(t *contender) <-chan error {
+func (en *Engine) remove(co *contender) <-chan error {
 	done := make(chan error, 1)
-	if t.isTaken {
+	if co.isTaken {
 		done <- outcome.ErrClosed
 		return done
 	}
-	en.removeThen(t, func(err error) { done <- err })
+	en.removeThen(co, func(err error) { done <- err })
 	return done
 }
 
 // stopWatching is called before the contender's nodes are deleted.
-func (en *Engine) stopWatching(t *contender) {
-	en.Hub.holders.remove(t)
-	for x := range t.each {
+func (en *Engine) stopWatching(co *contender) {
+	en.Hub.holders.remove(co)
+	for x := range co.each {
 		if self := x.self.Load(); self != nil {
 			self.stop()
 		}
@@ -39,15 +39,15 @@ func (en *Engine) stopWatching(t *contender) {
 // removeThen deletes the contender's nodes in the background and calls done, which must not wait,
 // with the outcome. It keeps trying until the client is closed, even if the connection is lost; after
 // that the hub continues. If the deletion needs only one request, that is sent now.
-func (en *Engine) removeThen(t *contender, done func(error)) {
-	en.stopWatching(t)
+func (en *Engine) removeThen(co *contender, done func(error)) {
+	en.stopWatching(co)
 	if !en.Removals.Enter() {
-		en.Hub.leftovers.add(t, outcome.ErrClosed)
+		en.Hub.leftovers.add(co, outcome.ErrClosed)
 		done(outcome.ErrClosed)
 		return
 	}
-	d := &departure{t: t, done: done}
-	if t.isSimple() {
+	d := &departure{co: co, done: done}
+	if co.isSimple() {
 		d.atOnce()
 		return
 	}
@@ -61,7 +61,7 @@ func (en *Engine) removeThen(t *contender, done func(error)) {
 // way would be slowly alone, but then each release of an uncontended lock would need a goroutine that
 // waits for one reply.
 type departure struct {
-	t    *contender
+	co   *contender
 	done func(error)
 	over atomic.Bool // the reply to the request of atOnce has arrived, or Close waits no longer
 	stop func() bool // stops waiting for Close
@@ -70,12 +70,12 @@ type departure struct {
 // atOnce sends the one request that the deletion needs. Without an answer that says that the node is
 // gone, the deletion goes on slowly.
 func (d *departure) atOnce() {
-	d.stop = context.AfterFunc(d.t.engine.Requests.CleanupCtx, func() {
+	d.stop = context.AfterFunc(d.co.engine.Requests.CleanupCtx, func() {
 		if !d.over.Swap(true) {
 			d.slowly() // which ends at once
 		}
 	})
-	d.t.deleteNow(d.answered)
+	d.co.deleteNow(d.answered)
 }
 
 func (d *departure) answered(gone bool) {
@@ -87,20 +87,20 @@ func (d *departure) answered(gone bool) {
 		d.slowly()
 		return
 	}
-	d.t.uncount()
-	d.t.unkeep()
+	d.co.uncount()
+	d.co.unkeep()
 	d.end(nil)
 }
 
 // slowly deletes the nodes in a goroutine.
 func (d *departure) slowly() {
 	// Owned by the client; ends when the nodes are certainly gone, or when Close gives up waiting for it.
-	d.t.engine.Removals.Continue(func() { d.end(d.t.delete()) })
+	d.co.engine.Removals.Continue(func() { d.end(d.co.delete()) })
 }
 
 func (d *departure) end(err error) {
 	d.done(err)
-	d.t.engine.Removals.Done()
+	d.co.engine.Removals.Done()
 }
 
 // delete deletes the contender's nodes and returns the outcome. If that is an error, the hub keeps trying.

@@ -157,13 +157,13 @@ func TestSomeErrorsWaitUntilTheNodesAreDeleted(t *testing.T) {
 			e := startEngine(t, srv, "a", nil)
 			s, err := e.session(t.Context())
 			require.NoError(t, err)
-			entered, replacing := e.newPlaceFor(wantLock(testDir)), e.newPlaceFor(wantLock(testDir+"/other"))
+			entered, replacing := e.newWaiterFor(wantLock(testDir)), e.newWaiterFor(wantLock(testDir+"/other"))
 			require.NoError(t, entered.enter(t.Context(), s))
 			require.NoError(t, replacing.enter(t.Context(), s))
-			next := e.newPlaceFor(wantLock(testDir + "/other"))
+			next := e.newWaiterFor(wantLock(testDir + "/other"))
 			next.creation.replaces = replacing.contender
 			srv.Next(2, zktest.Delay(time.Second), zktest.OpDelete)
-			for _, p := range []*place{entered, next} {
+			for _, p := range []*waiter{entered, next} {
 				began := time.Now()
 				e.discard(ctx, c.err, p)
 				require.Equal(t, c.waits, time.Since(began) >= time.Second, "%v", c.err)

@@ -13,30 +13,30 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// A Grant is what remains of a place once it is granted: our nodes and how they were obtained. It
-// does not keep what the place knew about other contenders.
+// A Grant is what remains of a waiter once it is granted: our nodes and how they were obtained. It
+// does not keep what the waiter knew about other contenders.
 type Grant struct {
-	t      *contender // leads the nodes created with it
+	lead   *contender // and the batch that it leads
 	Token  int64
 	Waited bool // for a contender ahead
 	// Proving is how long it waited, once first in the queue, until the lease was proven.
 	Proving time.Duration
 }
 
-// granted returns the grant of a place, or nil if t is nil.
-func (pl *place) granted() *Grant {
-	if pl == nil {
+// granted returns the grant of a waiter, or nil if wa is nil.
+func (wa *waiter) granted() *Grant {
+	if wa == nil {
 		return nil
 	}
-	return &Grant{pl.contender, pl.czxid, pl.waited, pl.proving}
+	return &Grant{wa.contender, wa.czxid, wa.waited, wa.proving}
 }
 
 // Nodes returns our nodes in queue order.
-func (g *Grant) Nodes() []*session.OwnNode { return g.t.nodes() }
+func (g *Grant) Nodes() []*session.OwnNode { return g.lead.nodes() }
 
 // WatchSelf watches our nodes after aloneGrace, if they still exist then.
 func (g *Grant) WatchSelf() {
-	for x := range g.t.each {
+	for x := range g.lead.each {
 		x.watchSelfAfter(aloneGrace)
 	}
 }
@@ -45,15 +45,15 @@ func (g *Grant) WatchSelf() {
 // outcome. lost means that the hold ended without a release, so nothing must record a release.
 func (g *Grant) Release(lost bool, done func(error)) {
 	if lost {
-		g.t.removal.lost = true
+		g.lead.removal.lost = true
 	}
-	g.t.engine.removeThen(g.t, done)
+	g.lead.engine.removeThen(g.lead, done)
 }
 
 // Retire stops watching our node; the transaction that creates its successor deletes it.
 func (g *Grant) Retire() {
-	g.t.engine.stopWatching(g.t)
-	g.t.unkeep()
+	g.lead.engine.stopWatching(g.lead)
+	g.lead.unkeep()
 }
 
 // Fate asks the servers why the hold of our nodes was lost. The error wraps ErrEvicted if one of them was
@@ -61,9 +61,9 @@ func (g *Grant) Retire() {
 func (g *Grant) Fate(ctx context.Context) error {
 	err := outcome.ErrSessionOver
 	if slices.ContainsFunc(g.Nodes(), (*session.OwnNode).IsGone) {
-		err = g.t.whyGone(ctx)
+		err = g.lead.whyGone(ctx)
 	}
-	return g.t.unlessEvicted(ctx, err)
+	return g.lead.unlessEvicted(ctx, err)
 }
 
 // whyGone returns ErrSessionOver if our node is gone because the servers have ended its session,
@@ -80,14 +80,14 @@ func (co *contender) whyGone(ctx context.Context) error {
 // WatchOthers returns a view of the directory's children whose watch was set while our node existed,
 // and whether any contender wanted the lock at that time.
 func (g *Grant) WatchOthers(ctx context.Context) (v *session.View, wanted bool, err error) {
-	t := g.t
+	co := g.lead
 	for {
-		v, err := t.engine.Watches.WatchChildren(ctx, t.Sess, t.Dir)
+		v, err := co.engine.Watches.WatchChildren(ctx, co.Sess, co.Dir)
 		switch {
 		case err != nil:
 			return nil, false, err
-		case !slices.Contains(v.Names, t.Name): // the watch is older than our node, or from a lagging server
-			_, err = v.Await(ctx, t.Gone.Done())
+		case !slices.Contains(v.Names, co.Name): // the watch is older than our node, or from a lagging server
+			_, err = v.Await(ctx, co.Gone.Done())
 		default:
 			return v, g.isWanted(v.Names), nil
 		}
@@ -100,7 +100,7 @@ func (g *Grant) WatchOthers(ctx context.Context) (v *session.View, wanted bool, 
 // isWanted reports whether any other contender is in the queue: it waits for our hold to end, since
 // every contender ahead of an exclusive hold has gone.
 func (g *Grant) isWanted(names []string) bool {
-	return slices.ContainsFunc(node.ParseEntries(names), func(e node.Entry) bool { return e.Name != g.t.Name })
+	return slices.ContainsFunc(node.ParseEntries(names), func(e node.Entry) bool { return e.Name != g.lead.Name })
 }
 
 // unlessEvicted returns an error that wraps ErrEvicted in place of one that says that our node is gone,

@@ -84,7 +84,7 @@ func TestAGrantSeesOtherContenders(t *testing.T) {
 }
 
 func TestAGrantHasTheFieldsOfItsPlace(t *testing.T) {
-	var none *place
+	var none *waiter
 	require.Nil(t, none.granted())
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
@@ -121,7 +121,7 @@ func TestAGrantHasTheFieldsOfItsPlace(t *testing.T) {
 
 // The directory's data cannot be read, so nothing is known about an eviction.
 func TestTheFateOfAHoldWithoutTheDirectorysData(t *testing.T) {
-	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *waiter) {
 		evict(t, srv, testDir, p.Name)
 		require.Equal(t, outcome.ErrEvicted, p.unlessEvicted(t.Context(), outcome.ErrGone))
 		require.Equal(t, zk.ErrNoAuth, p.unlessEvicted(t.Context(), zk.ErrNoAuth))

@@ -94,7 +94,7 @@ func (n *nearest) selectBlockers(rule node.Rule, ahead []node.Entry) {
 	slices.Reverse(n.ahead)
 }
 
-// keepAll removes the limit on the contenders kept, for a place that does not wait for long.
+// keepAll removes the limit on the contenders kept, for a waiter that does not wait for long.
 func (n *nearest) keepAll() { n.window = math.MaxInt }
 
 // beginListing is called when another listing shows all contenders ahead.

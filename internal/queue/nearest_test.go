@@ -74,7 +74,7 @@ func TestAPlaceWhoseNearestHaveLeftKeepsMore(t *testing.T) {
 	require.Equal(t, 128, p.window, "there are no more")
 }
 
-// What a place with a lock-delay keeps of those that were ahead at first tells as much as all of them.
+// What a waiter with a lock-delay keeps of those that were ahead at first tells as much as all of them.
 func TestInitialAheadFindsTheUnrecordedContender(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {

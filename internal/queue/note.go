@@ -15,16 +15,16 @@ import (
 
 // noteWith adds the request for the directory's data to b. The returned function waits for the reply;
 // it is nil if notes are not trusted.
-func (pl *place) noteWith(b *session.Bundle) func(context.Context) (session.Node, error) {
-	if pl.engine.Unnoted.untrusted {
+func (wa *waiter) noteWith(b *session.Bundle) func(context.Context) (session.Node, error) {
+	if wa.engine.Unnoted.untrusted {
 		return nil
 	}
-	return b.Get(pl.Dir)
+	return b.Get(wa.Dir)
 }
 
 // readNote is called after ahead[i] has left. It removes the contenders that have left according to
 // a note, and records what our own note must replace. read is the result of noteWith.
-func (pl *place) readNote(ctx context.Context, read func(context.Context) (session.Node, error), i int) error {
+func (wa *waiter) readNote(ctx context.Context, read func(context.Context) (session.Node, error), i int) error {
 	if read == nil {
 		return nil
 	}
@@ -36,10 +36,10 @@ func (pl *place) readNote(ctx context.Context, read func(context.Context) (sessi
 		return goneIfMissing(err)
 	}
 	b, ours := node.ParseDirData(dir.Data)
-	named := slices.IndexFunc(pl.nearest.ahead, func(e node.Entry) bool { return e.Name == b.Last })
-	pl.removal.planNote(ours && pl.isTurnToNote(named, pl.nearest.beyond+i), dir.Stat.Version, b.Evicted)
-	if named >= 0 && pl.isTimely(dir.Stat) {
-		pl.nearest.dropUpTo(named)
+	named := slices.IndexFunc(wa.nearest.ahead, func(e node.Entry) bool { return e.Name == b.Last })
+	wa.removal.planNote(ours && wa.isTurnToNote(named, wa.nearest.beyond+i), dir.Stat.Version, b.Evicted)
+	if named >= 0 && wa.isTimely(dir.Stat) {
+		wa.nearest.dropUpTo(named)
 	}
 	return nil
 }
@@ -49,17 +49,17 @@ func (pl *place) readNote(ctx context.Context, read func(context.Context) (sessi
 // or negative if it is not in ahead; the i-th contender has just left. A wrong result only costs
 // requests: if two neighbors write a note, the second is refused, and if neither does, a waiter
 // lists the directory.
-func (pl *place) isTurnToNote(named, i int) bool {
+func (wa *waiter) isTurnToNote(named, i int) bool {
 	if named < 0 {
 		return i != 1 // if i is 1, the contender ahead of us writes the note: for it, i was 0
 	}
-	return (len(pl.nearest.ahead)-named)%2 == 0
+	return (len(wa.nearest.ahead)-named)%2 == 0
 }
 
 // isTimely reports whether a note may have been written by the transaction that deleted a node that
 // we have listed: the note is newer than the listing, and a child was created or deleted at the
 // same time or later. A note written separately is not timely, unless it was written at just the
 // right moment.
-func (pl *place) isTimely(dir *zk.Stat) bool {
-	return dir.Mzxid > pl.listed && dir.Mzxid <= dir.Pzxid
+func (wa *waiter) isTimely(dir *zk.Stat) bool {
+	return dir.Mzxid > wa.listed && dir.Mzxid <= dir.Pzxid
 }

@@ -16,19 +16,19 @@ import (
 
 // TestEverySecondContenderWritesANote has a queue whose front leaves one by one: of two neighbors only one writes a note.
 func TestEverySecondContenderWritesANote(t *testing.T) {
-	place := func(known int) *place {
-		p := new(place)
+	wa := func(known int) *waiter {
+		p := new(waiter)
 		for i := range known {
 			p.nearest.ahead = append(p.nearest.ahead, node.Entry{Name: fmt.Sprint(i)})
 		}
 		return p
 	}
-	require.True(t, place(2).isTurnToNote(-1, 0))
-	require.False(t, place(2).isTurnToNote(-1, 1), "the contender ahead writes it")
-	require.True(t, place(2).isTurnToNote(-1, 2))
+	require.True(t, wa(2).isTurnToNote(-1, 0))
+	require.False(t, wa(2).isTurnToNote(-1, 1), "the contender ahead writes it")
+	require.True(t, wa(2).isTurnToNote(-1, 2))
 	for known := 1; known <= 4; known++ {
 		for named := range known {
-			mine, next := place(known).isTurnToNote(named, 0), place(known+1).isTurnToNote(named, 0)
+			mine, next := wa(known).isTurnToNote(named, 0), wa(known+1).isTurnToNote(named, 0)
 			require.NotEqual(t, mine, next, "%d of %d", named, known)
 			require.Equal(t, (known-named)%2 == 0, mine)
 		}
@@ -36,7 +36,7 @@ func TestEverySecondContenderWritesANote(t *testing.T) {
 }
 
 func TestANoteCountsIfItIsNewerThanTheListingAndAsOldAsAChild(t *testing.T) {
-	p := &place{listed: 5}
+	p := &waiter{listed: 5}
 	for _, c := range []struct {
 		written, child int64
 		timely         bool

@@ -63,7 +63,7 @@ func (pe *Permits) Check(k int) error {
 func (pe *Permits) Obtain(ctx context.Context, k int) (*Grant, error) {
 	agreed := false // once is enough: the number may change while we wait
 	pr := new(progress)
-	return pe.Engine.inTurn(ctx, pe.Path, pr, func(sess *session.Session, revocation *session.Revocation) (*place, error) {
+	return pe.Engine.inTurn(ctx, pe.Path, pr, func(sess *session.Session, revocation *session.Revocation) (*waiter, error) {
 		if !agreed {
 			if _, err := session.Again(ctx, func() (int, error) { return pe.agree(ctx, sess, k) }); err != nil {
 				return nil, err
@@ -77,13 +77,13 @@ func (pe *Permits) Obtain(ctx context.Context, k int) (*Grant, error) {
 // TryObtain acquires k permits if at least one permit per waiting caller would remain free.
 func (pe *Permits) TryObtain(ctx context.Context, k int) (*Grant, error) {
 	pr := new(progress)
-	return pe.Engine.withoutWaiting(ctx, pr, func(sess *session.Session) (*place, error) { return pe.try(ctx, sess, k, pr) })
+	return pe.Engine.withoutWaiting(ctx, pr, func(sess *session.Session) (*waiter, error) { return pe.try(ctx, sess, k, pr) })
 }
 
-// queue makes one attempt to acquire permits in turn. If it returns an error and a place, the
-// caller must discard the place.
-func (pe *Permits) queue(ctx context.Context, sess *session.Session, k int, pr *progress, revocation *session.Revocation) (*place, error) {
-	queueNode := pe.Engine.newPlace(permitQueueRecipe, pe.Dir+node.PermitQueueDir, pe.Data, pr)
+// queue makes one attempt to acquire permits in turn. If it returns an error and a waiter, the
+// caller must discard the waiter.
+func (pe *Permits) queue(ctx context.Context, sess *session.Session, k int, pr *progress, revocation *session.Revocation) (*waiter, error) {
+	queueNode := pe.Engine.newWaiter(permitQueueRecipe, pe.Dir+node.PermitQueueDir, pe.Data, pr)
 	queueNode.Revocation = revocation
 	queueNode.removal.unread = 0 // only revocation requests write its data
 	defer pe.Engine.remove(queueNode.contender)
@@ -110,7 +110,7 @@ func (pe *Permits) queue(ctx context.Context, sess *session.Session, k int, pr *
 // admit returns the error of the admission, or nil if queueNode need not wait. Before admit refuses,
 // it counts the callers ahead again, without one that has its permits: its acquire returns before its
 // node in the queue is deleted.
-func (pe *Permits) admit(ctx context.Context, sess *session.Session, queueNode *place) error {
+func (pe *Permits) admit(ctx context.Context, sess *session.Session, queueNode *waiter) error {
 	err := queueNode.admit(pe.Admit)
 	if err == nil {
 		return nil
@@ -127,7 +127,7 @@ func (pe *Permits) admit(ctx context.Context, sess *session.Session, queueNode *
 
 // waitingAhead returns how many callers ahead of queueNode wait for permits. Only the first caller
 // in the queue can have its permits, because all others wait for it.
-func (pe *Permits) waitingAhead(ctx context.Context, sess *session.Session, queueNode *place) (int, error) {
+func (pe *Permits) waitingAhead(ctx context.Context, sess *session.Session, queueNode *waiter) (int, error) {
 	limit, err := session.Again(ctx, func() (int, error) { return pe.limit(ctx, sess) })
 	if err != nil {
 		return 0, err
@@ -154,7 +154,7 @@ func (pe *Permits) waitingAhead(ctx context.Context, sess *session.Session, queu
 
 // takeInTurn creates the permit nodes once queueNode is first. It checks that queueNode still
 // exists after the wait: queueNode must exist whenever another node's departure lets us proceed.
-func (pe *Permits) takeInTurn(ctx context.Context, sess *session.Session, k int, queueNode *place) (*place, error) {
+func (pe *Permits) takeInTurn(ctx context.Context, sess *session.Session, k int, queueNode *waiter) (*waiter, error) {
 	err := queueNode.wait(ctx)
 	if err == nil {
 		err = queueNode.isThere(ctx)
@@ -167,7 +167,7 @@ func (pe *Permits) takeInTurn(ctx context.Context, sess *session.Session, k int,
 }
 
 // try acquires permits that are free now.
-func (pe *Permits) try(ctx context.Context, sess *session.Session, k int, pr *progress) (*place, error) {
+func (pe *Permits) try(ctx context.Context, sess *session.Session, k int, pr *progress) (*waiter, error) {
 	free, err := pe.looksFree(ctx, sess, k)
 	if err != nil {
 		return nil, err
@@ -229,8 +229,8 @@ func callersOf(permits []node.Entry) map[string]bool {
 
 // take creates k permit nodes in one transaction and acquires the permits. If there are not enough
 // free permits, it waits at queueNode's position in the queue, or returns ErrLocked if queueNode is nil. If
-// it returns an error, the caller must discard the place.
-func (pe *Permits) take(ctx context.Context, sess *session.Session, k int, queueNode *place, pr *progress) (*place, error) {
+// it returns an error, the caller must discard the waiter.
+func (pe *Permits) take(ctx context.Context, sess *session.Session, k int, queueNode *waiter, pr *progress) (*waiter, error) {
 	made := pe.Engine.newBatch(PermitRecipe, pe.Dir+node.LeasesDir, pe.Data, k, pr)
 	if queueNode != nil {
 		made.group = node.GroupOf(queueNode.Name)
@@ -246,8 +246,8 @@ func (pe *Permits) take(ctx context.Context, sess *session.Session, k int, queue
 	return made, err
 }
 
-// takeAs is take with the place of the permits' nodes.
-func (pe *Permits) takeAs(ctx context.Context, sess *session.Session, made, queueNode *place) error {
+// takeAs is take with the waiter of the permits' nodes.
+func (pe *Permits) takeAs(ctx context.Context, sess *session.Session, made, queueNode *waiter) error {
 	if err := made.enter(ctx, sess); err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func (pe *Permits) takeAs(ctx context.Context, sess *session.Session, made, queu
 
 // fit returns the limit, and reports whether all permits of made fit within it, after those ahead
 // of them.
-func (pe *Permits) fit(ctx context.Context, made *place) (limit int, fits bool, err error) {
+func (pe *Permits) fit(ctx context.Context, made *waiter) (limit int, fits bool, err error) {
 	k := len(made.members())
 	enough := func(limit int) error { return atLeast(limit, k) }
 	limit, err = session.Again(ctx, func() (int, error) { return pe.limitThat(ctx, made.Sess, enough) })
@@ -285,7 +285,7 @@ func atLeast(limit, k int) error {
 // await waits until made fits. Only this caller watches the holders: all other callers wait behind
 // queueNode. queueNode must continue to exist too, because others use it to see that we wait, to send us
 // revocation requests and to evict us.
-func (pe *Permits) await(ctx context.Context, made, queueNode *place) error {
+func (pe *Permits) await(ctx context.Context, made, queueNode *waiter) error {
 	queueNode.watchSelf()
 	for x := range made.each {
 		pe.Engine.Heart.Keep(&x.OwnNode)
@@ -301,7 +301,7 @@ func (pe *Permits) await(ctx context.Context, made, queueNode *place) error {
 }
 
 // awaitRoom watches the holders until made fits.
-func (pe *Permits) awaitRoom(ctx context.Context, made, queueNode *place) error {
+func (pe *Permits) awaitRoom(ctx context.Context, made, queueNode *waiter) error {
 	k := len(made.members())
 	for {
 		// The limit is read after the watch is set: Resize creates and deletes a node there
@@ -410,7 +410,7 @@ func (pe *Permits) limitNode(ctx context.Context, sess *session.Session) (sessio
 // version of its data is then the same. So a node of ours is in the directory from before we look
 // for a lock until the number is stored.
 func (pe *Permits) store(ctx context.Context, sess *session.Session, n session.Node) error {
-	keeps := pe.Engine.newPlace(PermitRecipe, pe.Dir+node.LeasesDir, pe.Data, nil)
+	keeps := pe.Engine.newWaiter(PermitRecipe, pe.Dir+node.LeasesDir, pe.Data, nil)
 	defer pe.Engine.remove(keeps.contender)
 	if err := keeps.enter(ctx, sess); err != nil {
 		return err

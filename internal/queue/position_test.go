@@ -22,8 +22,8 @@ import (
 	"github.com/zklock-go/zklock/zktest"
 )
 
-// inQueue runs fn with a place whose node is in the queue.
-func inQueue(t *testing.T, fn func(t *testing.T, srv *zktest.Server, e *Engine, p *place)) {
+// inQueue runs fn with a waiter whose node is in the queue.
+func inQueue(t *testing.T, fn func(t *testing.T, srv *zktest.Server, e *Engine, p *waiter)) {
 	t.Helper()
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		e := startEngine(t, srv, "a", nil)
@@ -31,11 +31,11 @@ func inQueue(t *testing.T, fn func(t *testing.T, srv *zktest.Server, e *Engine, 
 	})
 }
 
-func enterQueue(t *testing.T, e *Engine, r *Recipe) *place {
+func enterQueue(t *testing.T, e *Engine, r *Recipe) *waiter {
 	t.Helper()
 	s, err := e.session(t.Context())
 	require.NoError(t, err)
-	p := e.newPlace(r, testDir, node.OwnerData("test", true), new(progress))
+	p := e.newWaiter(r, testDir, node.OwnerData("test", true), new(progress))
 	require.NoError(t, p.enter(t.Context(), s))
 	return p
 }
@@ -53,7 +53,7 @@ func at(srv *zktest.Server, op zktest.Op, path string, do func() zktest.Verdict)
 }
 
 func TestAPlaceWithoutItsNodeIsGone(t *testing.T) {
-	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *waiter) {
 		require.NoError(t, p.findPosition(t.Context(), nil))
 		require.NoError(t, srv.DeleteNode(p.Path()))
 		require.Equal(t, outcome.ErrGone, p.findPosition(t.Context(), nil))
@@ -67,7 +67,7 @@ func TestAPlaceWithoutItsNodeIsGone(t *testing.T) {
 
 // A hold of the same client whose node is missing where ours was seen has ended, however that is seen.
 func TestAHoldWhoseNodeIsMissingEnds(t *testing.T) {
-	old := func(e *Engine, p *place, name string) *fakeHolder {
+	old := func(e *Engine, p *waiter, name string) *fakeHolder {
 		h := &fakeHolder{dir: testDir, sess: p.Sess, name: name, czxid: 1}
 		for range h.nodesHeld { // sets the node
 		}
@@ -75,14 +75,14 @@ func TestAHoldWhoseNodeIsMissingEnds(t *testing.T) {
 		return h
 	}
 	t.Run("in a listing", func(t *testing.T) {
-		inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+		inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *waiter) {
 			missing := old(e, p, "x-lock-0000000000")
 			require.NoError(t, p.findPosition(t.Context(), nil))
 			require.True(t, missing.node.IsGone())
 		})
 	})
 	t.Run("ours is the only node", func(t *testing.T) {
-		inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+		inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *waiter) {
 			missing := old(e, p, "x-lock-0000000000")
 			require.False(t, p.isAlone(&creation{}))
 			require.False(t, p.isAlone(&creation{dir: &zk.Stat{NumChildren: 2}}))
@@ -186,7 +186,7 @@ func TestATryOfAReaderGoesPastDowngradedWriters(t *testing.T) {
 				}
 				require.NoError(t, err)
 				require.Equal(t, 2*n, reads)
-				require.True(t, g.t.isWatched())
+				require.True(t, g.lead.isWatched())
 				require.Equal(t, 1, srv.WatchCount())
 				release(t, g)
 			})
@@ -229,7 +229,7 @@ func TestATryEndsWithTheErrorOfEachRequest(t *testing.T) {
 
 // A lock of this client excludes ours, and whether it still holds cannot be asked.
 func TestAHoldThatCannotBeCheckedKeepsOthersOut(t *testing.T) {
-	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *waiter) {
 		other := &fakeHolder{dir: testDir, sess: p.Sess, name: p.Name}
 		e.Hub.holders.add(other)
 		require.NoError(t, p.endGoneHolds(t.Context()))
@@ -245,7 +245,7 @@ func TestAHoldThatCannotBeCheckedKeepsOthersOut(t *testing.T) {
 }
 
 func TestAMemberIsIntactWhileNothingShowsTheOpposite(t *testing.T) {
-	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *waiter) {
 		require.True(t, p.isIntact(), "nothing watches it")
 		require.False(t, p.isWatched())
 		self := newSelfWatch(e, &p.OwnNode)
@@ -271,7 +271,7 @@ func TestAMemberIsIntactWhileNothingShowsTheOpposite(t *testing.T) {
 
 // The replies are slower than a look at our node counts. It is confirmed once.
 func TestAnOldLookIsConfirmedOnce(t *testing.T) {
-	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *waiter) {
 		p.looked = time.Now().Add(-2 * aloneGrace)
 		e.readable.Store(true)
 		checks := 0
@@ -304,7 +304,7 @@ func TestAGrantSaysHowLongTheProofTook(t *testing.T) {
 		time.AfterFunc(2*time.Second, deny)
 		slow := obtain(t, e)
 		require.GreaterOrEqual(t, slow.Proving, time.Second)
-		require.True(t, slow.t.isWatched(), "it was not seen for a while")
+		require.True(t, slow.lead.isWatched(), "it was not seen for a while")
 		release(t, slow)
 	})
 }
@@ -344,7 +344,7 @@ func TestPathsAreCountedWhileTheyExist(t *testing.T) {
 		require.Equal(t, lock, counted())
 		release(t, g)
 		require.Zero(t, counted())
-		g.t.uncount()
+		g.lead.uncount()
 		require.Zero(t, counted())
 
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
@@ -402,7 +402,7 @@ func TestTheLookForANodeEnds(t *testing.T) {
 				})
 				s, err := e.session(t.Context())
 				require.NoError(t, err)
-				p := e.newPlace(testLock, testDir, nil, new(progress))
+				p := e.newWaiter(testLock, testDir, nil, new(progress))
 				err = p.enter(ctx, s)
 				require.True(t, errors.Is(err, c.want) || errors.Is(err, context.Canceled), "%v", err)
 				require.Empty(t, p.Name)
@@ -473,7 +473,7 @@ func TestAListingOfABatchIsComplete(t *testing.T) {
 	}
 }
 
-// An attempt that cannot begin has no place.
+// An attempt that cannot begin has no waiter.
 func TestAPlaceThatCannotBeEnteredIsAnError(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		e := startEngine(t, srv, "a", nil)
@@ -481,7 +481,7 @@ func TestAPlaceThatCannotBeEnteredIsAnError(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errMine)
-		p := e.newPlace(testLock, testDir, nil, new(progress))
+		p := e.newWaiter(testLock, testDir, nil, new(progress))
 		require.ErrorIs(t, p.enter(ctx, s), errMine)
 		require.ErrorIs(t, p.awaitLeave(ctx), errMine)
 		p.nearest.ahead = []node.Entry{{Name: "x-lock-0000000000"}}
@@ -510,7 +510,7 @@ func TestACreateThatMeetsOthersIsRemembered(t *testing.T) {
 }
 
 func TestAPlaceThatIsFirstSaysSo(t *testing.T) {
-	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *waiter) {
 		p.becomeFirst()
 		require.Empty(t, p.progress.text(), "it has not waited")
 		p.setReason(blockingContender{name: "x"})
@@ -547,7 +547,7 @@ func TestATryThatIsEvictedSaysSo(t *testing.T) {
 	})
 }
 
-// Another library's writer whose position is not shown by its number makes a place unsure only once it has left.
+// Another library's writer whose position is not shown by its number makes a waiter unsure only once it has left.
 func TestAWriterOfAnotherLibraryThatIsThereIsSure(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		e := startEngine(t, srv, "a", nil)
@@ -566,14 +566,14 @@ func TestAWriterOfAnotherLibraryThatIsThereIsSure(t *testing.T) {
 			srv.Next(1, refused, zktest.OpGetChildren2)
 			return zktest.Answer(zktest.CodeNoNode)
 		})
-		next := e.newPlace(testReader, testDir, nil, new(progress))
+		next := e.newWaiter(testReader, testDir, nil, new(progress))
 		require.ErrorIs(t, next.try(t.Context(), p.Sess), zk.ErrNoAuth, "it lists again")
 	})
 }
 
 // A request for a node that is deleted together with a note is read first.
 func TestARequestIsReadBeforeANodeIsDeletedWithANote(t *testing.T) {
-	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *waiter) {
 		p.removal.unread = 0
 		p.removal.held = true
 		p.removal.planNote(true, 0, nil)
@@ -589,9 +589,9 @@ func TestARequestIsReadBeforeANodeIsDeletedWithANote(t *testing.T) {
 func TestANodeThatIsDeletedDuringTheGrantIsNoticed(t *testing.T) {
 	for name, ofQueue := range map[string]bool{"our own": false, "in the queue for permits": true} {
 		t.Run(name, func(t *testing.T) {
-			inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+			inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *waiter) {
 				queued, other := enterQueue(t, e, testLock), enterQueue(t, e, testLock)
-				for _, x := range []*place{p, queued} {
+				for _, x := range []*waiter{p, queued} {
 					x.watchSelf()
 					require.NoError(t, x.isThere(t.Context()))
 				}

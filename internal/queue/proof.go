@@ -18,38 +18,38 @@ import (
 // of the current connection, and that session must be proven alive. queueNode is our node in another
 // queue that must exist as well, or nil if there is none. All of this must hold at the same time.
 // Verifying one condition can take as long as a reconnect, so grant rechecks the others afterwards.
-func (pl *place) grant(ctx context.Context, queueNode *place) error {
-	pl.removal.held = true
-	if !pl.engine.readable.Load() {
-		pl.watchSelf()
+func (wa *waiter) grant(ctx context.Context, queueNode *waiter) error {
+	wa.removal.held = true
+	if !wa.engine.readable.Load() {
+		wa.watchSelf()
 	}
-	if pl.czxid == 0 { // the reply to the create was lost; the other nodes of a batch have the same token
-		own := node.Entry{Name: pl.Name}
-		if err := pl.readCzxid(ctx, &own); err != nil {
-			return pl.Because(goneIfMissing(err))
+	if wa.czxid == 0 { // the reply to the create was lost; the other nodes of a batch have the same token
+		own := node.Entry{Name: wa.Name}
+		if err := wa.readCzxid(ctx, &own); err != nil {
+			return wa.Because(goneIfMissing(err))
 		}
-		pl.czxid = own.Czxid
+		wa.czxid = own.Czxid
 	}
-	pl.engine.Hub.holders.add(pl.contender)
+	wa.engine.Hub.holders.add(wa.contender)
 	for {
-		if pl.isUnseen() {
-			if err := pl.confirm(ctx, pl.nodes()); err != nil {
-				return pl.Because(err)
+		if wa.isUnseen() {
+			if err := wa.confirm(ctx, wa.nodes()); err != nil {
+				return wa.Because(err)
 			}
-			pl.sawItself()
+			wa.sawItself()
 		}
 		if queueNode != nil {
 			if err := queueNode.isThere(ctx); err != nil {
 				return err
 			}
 		}
-		if err := pl.makeCertain(ctx); err != nil {
+		if err := wa.makeCertain(ctx); err != nil {
 			return err
 		}
-		if err := pl.endGoneHolds(ctx); err != nil {
+		if err := wa.endGoneHolds(ctx); err != nil {
 			return err
 		}
-		if pl.allIntact() && (queueNode == nil || queueNode.isIntact()) {
+		if wa.allIntact() && (queueNode == nil || queueNode.isIntact()) {
 			return nil
 		}
 	}
@@ -58,13 +58,13 @@ func (pl *place) grant(ctx context.Context, queueNode *place) error {
 // endGoneHolds ends the holds of this client that exclude ours and whose nodes are gone. For nodes
 // without an active watch, it checks with the quorum. Permits do not need this: the listing that
 // grants them shows all that are held.
-func (pl *place) endGoneHolds(ctx context.Context) error {
-	for !pl.recipe.limited {
-		unwatched := pl.engine.Hub.holders.unwatched(pl.contender)
+func (wa *waiter) endGoneHolds(ctx context.Context) error {
+	for !wa.recipe.limited {
+		unwatched := wa.engine.Hub.holders.unwatched(wa.contender)
 		if len(unwatched) == 0 {
 			return nil
 		}
-		if err := pl.confirm(ctx, unwatched); !errors.Is(err, outcome.ErrGone) {
+		if err := wa.confirm(ctx, unwatched); !errors.Is(err, outcome.ErrGone) {
 			return err
 		}
 	}
@@ -72,52 +72,52 @@ func (pl *place) endGoneHolds(ctx context.Context) error {
 }
 
 // isUnseen reports whether one of our nodes is not watched and was not recently seen to exist.
-func (pl *place) isUnseen() bool {
-	for x := range pl.each {
+func (wa *waiter) isUnseen() bool {
+	for x := range wa.each {
 		if x.self.Load() == nil {
-			return time.Since(pl.looked) > aloneGrace
+			return time.Since(wa.looked) > aloneGrace
 		}
 	}
 	return false
 }
 
 // allIntact reports whether all our nodes are intact, as far as this is known without a request.
-func (pl *place) allIntact() bool {
-	for x := range pl.each {
+func (wa *waiter) allIntact() bool {
+	for x := range wa.each {
 		if !x.isIntact() {
 			return false
 		}
 	}
-	return !pl.isUnseen() && pl.Sess.Lease.Fresh() && pl.engine.Requests.Link.Carries(pl.Sess)
+	return !wa.isUnseen() && wa.Sess.Lease.Fresh() && wa.engine.Requests.Link.Carries(wa.Sess)
 }
 
 // sawItself records that our node, and the nodes created with it, exist now.
-func (pl *place) sawItself() { pl.looked = time.Now() }
+func (wa *waiter) sawItself() { wa.looked = time.Now() }
 
 // makeCertain verifies that our node, and the nodes created with it, may hold.
-func (pl *place) makeCertain(ctx context.Context) error {
-	members := pl.members()
+func (wa *waiter) makeCertain(ctx context.Context) error {
+	members := wa.members()
 	for _, x := range slices.Backward(members) {
 		if err := x.isThere(ctx); err != nil {
 			return x.Because(err)
 		}
 	}
 	for _, x := range members {
-		pl.engine.Heart.Keep(&x.OwnNode)
+		wa.engine.Heart.Keep(&x.OwnNode)
 	}
 	began := time.Now()
-	err := pl.awaitLease(ctx)
-	pl.proving += time.Since(began)
+	err := wa.awaitLease(ctx)
+	wa.proving += time.Since(began)
 	if err != nil {
-		return pl.Because(err)
+		return wa.Because(err)
 	}
-	pl.becomeFirst()
+	wa.becomeFirst()
 	for _, x := range slices.Backward(members) {
 		if x.IsGone() {
 			return x.Because(outcome.ErrGone)
 		}
 	}
-	if !pl.engine.Requests.Link.Carries(pl.Sess) {
+	if !wa.engine.Requests.Link.Carries(wa.Sess) {
 		return outcome.ErrSessionOver
 	}
 	return nil
@@ -131,20 +131,20 @@ func (pl *place) makeCertain(ctx context.Context) error {
 // It waits once for all our nodes and watches each of them. An unwatched node would have to be read
 // again after each wait, and if replies are slow, the lease would have to be proven again after
 // each read.
-func (pl *place) awaitLease(ctx context.Context) error {
-	ended := pl.Sess.Lease.TransactionEnd()
-	for isEnough := pl.Sess.Lease.IsAmple; !isEnough(); isEnough = pl.Sess.Lease.Fresh {
-		pl.setReason(pendingProof{pl.Sess.Lease})
-		for x := range pl.each {
+func (wa *waiter) awaitLease(ctx context.Context) error {
+	ended := wa.Sess.Lease.TransactionEnd()
+	for isEnough := wa.Sess.Lease.IsAmple; !isEnough(); isEnough = wa.Sess.Lease.Fresh {
+		wa.setReason(pendingProof{wa.Sess.Lease})
+		for x := range wa.each {
 			x.watchSelf() // when the wait ends, our nodes will not have been seen recently
 		}
-		pl.engine.Heart.Nudge() // replies to other requests may have made a proof due
+		wa.engine.Heart.Nudge() // replies to other requests may have made a proof due
 		select {
 		case <-ended:
-			ended = pl.Sess.Lease.TransactionEnd()
-		case <-pl.Gone.Done():
+			ended = wa.Sess.Lease.TransactionEnd()
+		case <-wa.Gone.Done():
 			return outcome.ErrGone
-		case <-pl.Sess.Over():
+		case <-wa.Sess.Over():
 			return outcome.ErrSessionOver
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -23,7 +23,7 @@ func TestASelfWatchIsSetAfterErrors(t *testing.T) {
 		g.WatchSelf()
 		time.Sleep(testTerm)
 		require.Zero(t, left())
-		require.True(t, g.t.isWatched())
+		require.True(t, g.lead.isWatched())
 		release(t, g)
 	})
 }
@@ -40,7 +40,7 @@ func TestASelfWatchFindsWhatWasWrittenBeforeIt(t *testing.T) {
 		require.True(t, own.Revocation.Requested.IsSet())
 		now, _ := srv.Node(own.Path())
 		require.Equal(t, node.WithRevocation(own.OwnData()), now.Data)
-		require.True(t, g.t.isWatched())
+		require.True(t, g.lead.isWatched())
 		release(t, g)
 	})
 }

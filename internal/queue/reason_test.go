@@ -221,9 +221,9 @@ func TestAGrantIsNotAnErrorOfAContextThatEnds(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		e := startEngine(t, srv, "a", nil)
 		ctx, cancel := context.WithCancel(t.Context())
-		g, err := e.withoutWaiting(ctx, new(progress), func(*session.Session) (*place, error) {
+		g, err := e.withoutWaiting(ctx, new(progress), func(*session.Session) (*waiter, error) {
 			defer cancel()
-			return e.newPlaceFor(wantLock(testDir)), nil
+			return e.newWaiterFor(wantLock(testDir)), nil
 		})
 		require.NoError(t, err)
 		require.NotNil(t, g)

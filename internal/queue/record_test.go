@@ -70,9 +70,9 @@ func TestARecordThatWasReadBeforeQueueingIsReadAgain(t *testing.T) {
 		s, err := late.session(t.Context())
 		require.NoError(t, err)
 		want := wantLock(testDir)
-		place := late.newPlaceFor(want)
-		require.NoError(t, place.prepare(t.Context(), s))
-		require.True(t, place.record.at.exists)
+		wa := late.newWaiterFor(want)
+		require.NoError(t, wa.prepare(t.Context(), s))
+		require.True(t, wa.record.at.exists)
 
 		release(t, obtain(t, other))
 		_, there := srv.Node(testRecord)
@@ -82,8 +82,8 @@ func TestARecordThatWasReadBeforeQueueingIsReadAgain(t *testing.T) {
 		require.Equal(t, version, again)
 		require.NotEqual(t, before.By, after.By)
 
-		require.ErrorIs(t, place.try(t.Context(), s), outcome.ErrLocked)
-		late.discard(t.Context(), outcome.ErrLocked, place)
+		require.ErrorIs(t, wa.try(t.Context(), s), outcome.ErrLocked)
+		late.discard(t.Context(), outcome.ErrLocked, wa)
 	})
 }
 
@@ -424,7 +424,7 @@ func TestAReaderThatMayNotLookForTheHolderDoesNotHold(t *testing.T) {
 
 // The leader's clock is read from our node, which is written again, with a request that somebody has written, if it is older than the record.
 func TestTheLeadersTimeIsReadFromOurNode(t *testing.T) {
-	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *waiter) {
 		made, _ := srv.Node(p.Path())
 		now, err := p.leaderTime(t.Context(), recordAt{mtime: made.Ctime})
 		require.NoError(t, err)
@@ -477,7 +477,7 @@ func TestAReleaseReadsARecordThatHasChangedAgain(t *testing.T) {
 
 // A record that was written since it was read is not overwritten, whatever replaces it.
 func TestARecordThatHasMovedIsNotOverwritten(t *testing.T) {
-	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *place) {
+	inQueue(t, func(t *testing.T, srv *zktest.Server, e *Engine, p *waiter) {
 		other, held := node.Record{Delay: testDelay, Fate: node.WasLost, By: "x"}, node.Record{Delay: testDelay, Fate: node.IsHeld, By: p.Name}
 		require.NoError(t, srv.PutNode(testRecord, nil))
 		require.NoError(t, srv.PutNode(testRecord, other.Encode()))

@@ -50,7 +50,7 @@ func (re *removal) takeNote() *note {
 type writtenRecord struct {
 	sent      bool      // the record may say that we hold
 	at        *recordAt // the record when we last saw it; nil if it may have changed since
-	isAssumed bool      // at is not read, but assumed: see place.verify
+	isAssumed bool      // at is not read, but assumed: see waiter.verify
 	isNeeded  bool      // another contender may need the record of our release: see released
 }
 

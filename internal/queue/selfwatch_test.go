@@ -24,7 +24,7 @@ func inSelfWatch(t *testing.T, before func(srv *zktest.Server), fn func(t *testi
 		before(srv)
 		g, err := e.Obtain(t.Context(), wantLock(testDir))
 		require.NoError(t, err)
-		require.True(t, g.t.isWatched())
+		require.True(t, g.lead.isWatched())
 		fn(t, srv, e, g)
 	})
 }
@@ -44,7 +44,7 @@ func TestAGrantSetsAnotherWatchIfTheFirstHasFiredBeforeItsReply(t *testing.T) {
 	inSelfWatch(t, func(*zktest.Server) {}, func(t *testing.T, srv *zktest.Server, e *Engine, first *Grant) {
 		release(t, first)
 		g := obtain(t, e)
-		self := newSelfWatch(e, &g.t.OwnNode)
+		self := newSelfWatch(e, &g.lead.OwnNode)
 		srv.Next(2, throttled, zktest.OpGetData) // the next attempt is after a pause of 10 ms
 		time.AfterFunc(5*time.Millisecond, srv.DropConnections)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -63,18 +63,18 @@ func TestASelfWatchContinuesAfterAWrite(t *testing.T) {
 		require.True(t, own.Revocation.Requested.IsSet())
 		now, _ := srv.Node(own.Path())
 		require.Equal(t, node.WithRevocation(own.OwnData()), now.Data, "our data is put back")
-		require.True(t, g.t.isWatched())
+		require.True(t, g.lead.isWatched())
 		require.NoError(t, srv.DeleteNode(own.Path()))
 		synctest.Wait()
 		require.True(t, own.IsGone())
-		require.False(t, g.t.isWatched())
+		require.False(t, g.lead.isWatched())
 	})
 }
 
 // A watch that is no longer needed is not set again, neither after an event nor after a reconnect.
 func TestASelfWatchThatWasStoppedSetsNothing(t *testing.T) {
 	inSelfWatch(t, func(*zktest.Server) {}, func(t *testing.T, srv *zktest.Server, e *Engine, g *Grant) {
-		self, own := g.t.self.Load(), g.Nodes()[0]
+		self, own := g.lead.self.Load(), g.Nodes()[0]
 		self.stop()
 		require.NoError(t, srv.PutNode(own.Path(), []byte("x")))
 		time.Sleep(time.Second)
@@ -89,7 +89,7 @@ func TestASelfWatchThatWasStoppedSetsNothing(t *testing.T) {
 		other.WatchSelf()
 		time.Sleep(time.Second)
 		require.Equal(t, 1, srv.WatchCount())
-		self = other.t.self.Load()
+		self = other.lead.self.Load()
 		self.stop()
 		self.follow(self.view.Load()) // as run does when stop comes while it inspects the node
 		srv.DropConnections()
@@ -105,7 +105,7 @@ func TestASelfWatchThatIsStoppedBeforeItBeginsRequestsNothing(t *testing.T) {
 		g := obtain(t, e)
 		require.Zero(t, srv.WatchCount(), "it found no others")
 		g.WatchSelf()
-		g.t.self.Load().stop()
+		g.lead.self.Load().stop()
 		srv.ResetCounts()
 		time.Sleep(time.Second)
 		require.Zero(t, srv.Requests()[zktest.OpGetData])
@@ -123,11 +123,11 @@ func TestASelfWatchIsActiveWhileItPutsDataBack(t *testing.T) {
 		time.Sleep(time.Second / 2)
 		require.Zero(t, left())
 		require.True(t, own.Revocation.Requested.IsSet())
-		require.True(t, g.t.isWatched())
+		require.True(t, g.lead.isWatched())
 		time.Sleep(time.Second)
 		now, _ := srv.Node(own.Path())
 		require.Equal(t, node.WithRevocation(own.OwnData()), now.Data)
-		require.True(t, g.t.isWatched())
+		require.True(t, g.lead.isWatched())
 	})
 }
 
@@ -138,7 +138,7 @@ func TestDataIsPutBackAfterALostConnection(t *testing.T) {
 				own := g.Nodes()[0]
 				srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 					if r.Op == zktest.OpSetData && stopped {
-						g.t.self.Load().stop()
+						g.lead.self.Load().stop()
 					}
 					return zktest.Pass
 				})
@@ -171,7 +171,7 @@ func TestFixedDataIsNotPutBack(t *testing.T) {
 		require.True(t, own.Revocation.Requested.IsSet())
 		now, _ := srv.Node(own.Path())
 		require.Equal(t, node.CuratorRevocation, now.Data)
-		require.True(t, g.t.isWatched())
+		require.True(t, g.lead.isWatched())
 	})
 }
 
@@ -183,7 +183,7 @@ func TestAForgedDowngradeEndsAHold(t *testing.T) {
 		require.NoError(t, srv.PutNode(own.Path(), []byte("no request")))
 		time.Sleep(time.Second)
 		require.False(t, own.IsGone() || own.Revocation.Requested.IsSet())
-		require.True(t, g.t.isWatched())
+		require.True(t, g.lead.isWatched())
 		require.NoError(t, srv.PutNode(own.Path(), reader))
 		time.Sleep(time.Second)
 		require.True(t, own.IsGone())
@@ -224,7 +224,7 @@ func TestASelfWatchThatIsRefusedEndsTheHold(t *testing.T) {
 				time.Sleep(time.Second)
 				require.True(t, g.Nodes()[0].IsGone())
 				require.ErrorIs(t, g.Nodes()[0].Loss(), c.loss)
-				require.False(t, g.t.isWatched())
+				require.False(t, g.lead.isWatched())
 			})
 		})
 	}
@@ -263,7 +263,7 @@ func TestAReleasedNodeIsNotFoundGone(t *testing.T) {
 // Without a connection nothing shows that our node exists.
 func TestAWaitForASelfWatchEndsWithItsContextAndItsSession(t *testing.T) {
 	inSelfWatch(t, func(*zktest.Server) {}, func(t *testing.T, srv *zktest.Server, _ *Engine, g *Grant) {
-		self := g.t.self.Load()
+		self := g.lead.self.Load()
 		require.NoError(t, self.await(t.Context()))
 		srv.Partition("a")
 		time.Sleep(testTerm) // the client finds that its connection is dead

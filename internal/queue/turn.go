@@ -36,31 +36,31 @@ type Want struct {
 // Any goroutine may call it.
 func (w *Want) WaitsFor() string { return w.progress.text() }
 
-// newPlaceFor returns a new place for the want.
-func (en *Engine) newPlaceFor(w *Want) *place {
-	t := en.newPlace(w.Recipe, w.Dir, w.Data, &w.progress)
+// newWaiterFor returns a new waiter for the want.
+func (en *Engine) newWaiterFor(w *Want) *waiter {
+	wa := en.newWaiter(w.Recipe, w.Dir, w.Data, &w.progress)
 	if w.Replaces != nil {
-		t.creation.replaces = w.Replaces.t
+		wa.creation.replaces = w.Replaces.lead
 		w.Replaces = nil
 	}
 	if w.Before != nil {
 		w.Before()
 	}
-	return t
+	return wa
 }
 
 // giveBack removes the node to be replaced if no attempt has replaced it.
 func (en *Engine) giveBack(w *Want) {
 	if w.Replaces != nil {
-		en.remove(w.Replaces.t)
+		en.remove(w.Replaces.lead)
 	}
 }
 
 // Obtain waits until w is granted. It uses w up.
 func (en *Engine) Obtain(ctx context.Context, w *Want) (*Grant, error) {
 	defer en.giveBack(w)
-	return en.inTurn(ctx, w.Path, &w.progress, func(s *session.Session, revocation *session.Revocation) (*place, error) {
-		return en.queue(ctx, s, en.newPlaceFor(w), w, revocation)
+	return en.inTurn(ctx, w.Path, &w.progress, func(s *session.Session, revocation *session.Revocation) (*waiter, error) {
+		return en.queue(ctx, s, en.newWaiterFor(w), w, revocation)
 	})
 }
 
@@ -68,22 +68,22 @@ func (en *Engine) Obtain(ctx context.Context, w *Want) (*Grant, error) {
 // ErrLocked if it would have to wait.
 func (en *Engine) TryObtain(ctx context.Context, w *Want) (*Grant, error) {
 	defer en.giveBack(w)
-	return en.withoutWaiting(ctx, &w.progress, func(s *session.Session) (*place, error) { return en.tryAcquire(ctx, s, en.newPlaceFor(w)) })
+	return en.withoutWaiting(ctx, &w.progress, func(s *session.Session) (*waiter, error) { return en.tryAcquire(ctx, s, en.newWaiterFor(w)) })
 }
 
 // withoutWaiting makes one attempt for a caller that does not wait for other contenders. The attempt shows
 // in pr what it waits for.
-func (en *Engine) withoutWaiting(ctx context.Context, pr *progress, attempt func(s *session.Session) (*place, error)) (*Grant, error) {
+func (en *Engine) withoutWaiting(ctx context.Context, pr *progress, attempt func(s *session.Session) (*waiter, error)) (*Grant, error) {
 	defer en.acquires.remove(pr)
 	s, err := en.session(ctx)
-	var t *place
+	var wa *waiter
 	if err == nil {
-		t, err = attempt(s)
+		wa, err = attempt(s)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = en.explain(err, pr)
 	}
-	return t.granted(), err
+	return wa.granted(), err
 }
 
 // session returns the session of the current connection. It waits for one, unless ctx is already
@@ -98,19 +98,19 @@ func (en *Engine) session(ctx context.Context) (*session.Session, error) {
 // inTurn calls attempt until one is granted. It starts another attempt if one lost its position
 // because its session ended or because its node was deleted. A revocation request for one attempt
 // applies to all. The attempts show in pr what they wait for.
-func (en *Engine) inTurn(ctx context.Context, path string, pr *progress, attempt func(s *session.Session, revocation *session.Revocation) (*place, error)) (*Grant, error) {
+func (en *Engine) inTurn(ctx context.Context, path string, pr *progress, attempt func(s *session.Session, revocation *session.Revocation) (*waiter, error)) (*Grant, error) {
 	defer en.acquires.remove(pr)
 	revocation := new(session.Revocation)
 	for {
 		s, err := en.session(ctx)
-		var t *place
+		var wa *waiter
 		if err == nil {
-			t, err = attempt(s, revocation)
+			wa, err = attempt(s, revocation)
 		}
 		if err == nil {
-			return t.granted(), nil
+			return wa.granted(), nil
 		}
-		en.discard(ctx, err, t)
+		en.discard(ctx, err, wa)
 		if ctx.Err() != nil {
 			return nil, en.explain(err, pr)
 		}
@@ -129,69 +129,69 @@ func (en *Engine) logAgain(path string, why error) {
 	en.Requests.Log.Info("zklock: place in queue lost, queueing again", "path", path, "err", why)
 }
 
-// queue makes one attempt: it enters the queue with a new place and waits for its turn. If it
-// returns an error, the caller must discard the place.
-func (en *Engine) queue(ctx context.Context, s *session.Session, t *place, w *Want, revocation *session.Revocation) (*place, error) {
+// queue makes one attempt: it enters the queue with a new waiter and waits for its turn. If it
+// returns an error, the caller must discard the waiter.
+func (en *Engine) queue(ctx context.Context, s *session.Session, wa *waiter, w *Want, revocation *session.Revocation) (*waiter, error) {
 	returned := false
-	defer t.abandonUnless(&returned)
-	t.Revocation = revocation
-	err := t.prepare(ctx, s)
+	defer wa.abandonUnless(&returned)
+	wa.Revocation = revocation
+	err := wa.prepare(ctx, s)
 	if err == nil {
-		err = t.enter(ctx, s)
+		err = wa.enter(ctx, s)
 	}
 	if err == nil {
-		err = t.verify(ctx, s)
+		err = wa.verify(ctx, s)
 	}
 	if err == nil {
-		err = t.observeQueued(w.Path)
+		err = wa.observeQueued(w.Path)
 	}
 	if err == nil {
-		err = t.admit(w.Admit)
+		err = wa.admit(w.Admit)
 	}
 	if err == nil {
-		err = t.wait(ctx)
+		err = wa.wait(ctx)
 	}
 	if err == nil {
-		err = t.becomeHolder(ctx, true)
+		err = wa.becomeHolder(ctx, true)
 	}
 	if err == nil {
-		err = t.grant(ctx, nil)
+		err = wa.grant(ctx, nil)
 	}
-	err = t.unlessEvicted(ctx, err)
+	err = wa.unlessEvicted(ctx, err)
 	returned = true
-	return t, err
+	return wa, err
 }
 
 // An Admission decides, with the number of contenders ahead, whether an acquire that has entered the
 // queue and must wait does so. Its error ends the acquire. It may be nil.
 type Admission func(ahead int) error
 
-// admit returns the error of the admission, or nil if the place need not wait.
-func (pl *place) admit(may Admission) error {
-	if may == nil || len(pl.nearest.ahead) == 0 && pl.nearest.beyond == 0 {
+// admit returns the error of the admission, or nil if the waiter need not wait.
+func (wa *waiter) admit(may Admission) error {
+	if may == nil || len(wa.nearest.ahead) == 0 && wa.nearest.beyond == 0 {
 		return nil
 	}
-	return may(pl.nearest.seen)
+	return may(wa.nearest.seen)
 }
 
 // observeQueued reports the position in the queue. If the client is closed meanwhile, it returns an error. It is a separate function
 // to keep the event off every waiter's stack.
-func (pl *place) observeQueued(path string) error {
-	ev := observe.Event{Kind: observe.Queued, Recipe: pl.recipe.Name, Path: path, Node: pl.Name, Ahead: pl.nearest.seen}
-	if pl.recipe.ForSeveral {
-		pl.engine.Reporter.ObserveLater(ev, func() {})
+func (wa *waiter) observeQueued(path string) error {
+	ev := observe.Event{Kind: observe.Queued, Recipe: wa.recipe.Name, Path: path, Node: wa.Name, Ahead: wa.nearest.seen}
+	if wa.recipe.ForSeveral {
+		wa.engine.Reporter.ObserveLater(ev, func() {})
 		return nil
 	}
-	return pl.lend(func() { pl.engine.Reporter.Observe(ev) })
+	return wa.lend(func() { wa.engine.Reporter.Observe(ev) })
 }
 
-// tryAcquire enters the queue with a new place only if it sees no contender to wait for.
-func (en *Engine) tryAcquire(ctx context.Context, s *session.Session, t *place) (*place, error) {
-	if err := t.prepare(ctx, s); err != nil {
+// tryAcquire enters the queue with a new waiter only if it sees no contender to wait for.
+func (en *Engine) tryAcquire(ctx context.Context, s *session.Session, wa *waiter) (*waiter, error) {
+	if err := wa.prepare(ctx, s); err != nil {
 		return nil, err
 	}
-	if !en.mayBeAlone(t.Dir) && t.creation.replaces == nil {
-		free, err := en.looksFree(ctx, s, t.recipe, t.Dir)
+	if !en.mayBeAlone(wa.Dir) && wa.creation.replaces == nil {
+		free, err := en.looksFree(ctx, s, wa.recipe, wa.Dir)
 		if err != nil {
 			return nil, err
 		}
@@ -200,44 +200,44 @@ func (en *Engine) tryAcquire(ctx context.Context, s *session.Session, t *place) 
 		}
 	}
 	returned := false
-	defer t.abandonUnless(&returned)
-	err := t.try(ctx, s)
+	defer wa.abandonUnless(&returned)
+	err := wa.try(ctx, s)
 	returned = true
 	if err != nil {
-		err = t.unlessEvicted(ctx, err)
-		en.discard(ctx, err, t)
+		err = wa.unlessEvicted(ctx, err)
+		en.discard(ctx, err, wa)
 		return nil, err
 	}
-	return t, nil
+	return wa, nil
 }
 
 // try acquires the lock if no contender blocks it.
-func (pl *place) try(ctx context.Context, s *session.Session) error {
-	pl.nearest.keepAll()
-	if err := pl.enter(ctx, s); err != nil {
+func (wa *waiter) try(ctx context.Context, s *session.Session) error {
+	wa.nearest.keepAll()
+	if err := wa.enter(ctx, s); err != nil {
 		return err
 	}
-	for pl.nearest.unsure {
-		if err := pl.findPosition(ctx, nil); err != nil {
+	for wa.nearest.unsure {
+		if err := wa.findPosition(ctx, nil); err != nil {
 			return err
 		}
 	}
-	switch i, err := pl.engine.blocker(ctx, s, pl.recipe, pl.Dir, pl.nearest.ahead); {
+	switch i, err := wa.engine.blocker(ctx, s, wa.recipe, wa.Dir, wa.nearest.ahead); {
 	case err != nil:
 		return err
 	case i >= 0:
-		if err := pl.verify(ctx, s); err != nil {
+		if err := wa.verify(ctx, s); err != nil {
 			return err
 		}
 		return outcome.ErrLocked
 	}
-	if len(pl.nearest.ahead) > 0 {
-		pl.watchSelf() // the reply that showed our turn is newer than our last look at our own node
+	if len(wa.nearest.ahead) > 0 {
+		wa.watchSelf() // the reply that showed our turn is newer than our last look at our own node
 	}
-	if err := pl.becomeHolder(ctx, false); err != nil {
+	if err := wa.becomeHolder(ctx, false); err != nil {
 		return err
 	}
-	return pl.grant(ctx, nil)
+	return wa.grant(ctx, nil)
 }
 
 // WithoutWaiting runs try for a caller that waits neither for other contenders nor for a server. Its
@@ -286,14 +286,14 @@ func untilGone(ctx context.Context, n *session.OwnNode) (context.Context, func()
 	return ctx, func() { cut(nil) }
 }
 
-// discard removes a place, which may be nil, that failed with err. A caller that does not wait for
+// discard removes a waiter, which may be nil, that failed with err. A caller that does not wait for
 // others gets its result once nothing is left in the queue. A caller that lost its node queues
 // again once that node is no longer counted: both nodes together may exceed what a client may own.
-func (en *Engine) discard(ctx context.Context, err error, t *place) {
-	if t == nil {
+func (en *Engine) discard(ctx context.Context, err error, wa *waiter) {
+	if wa == nil {
 		return
 	}
-	outcomes := t.abandon()
+	outcomes := wa.abandon()
 	if !errors.Is(err, outcome.ErrLocked) && !errors.Is(err, outcome.ErrGone) {
 		return
 	}
@@ -315,7 +315,7 @@ func (co *contender) abandon() []<-chan error {
 }
 
 // abandonUnless abandons an attempt that has not returned. If the program's observer or context has
-// panicked and the program recovers, no caller receives the place, which would stay in the queue.
+// panicked and the program recovers, no caller receives the waiter, whose node would stay in the queue.
 func (co *contender) abandonUnless(returned *bool) {
 	if !*returned {
 		co.abandon()

@@ -81,8 +81,8 @@ func (cq *checkQueue) isAny(s *Session) bool {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	cq.seen = nil
-	for t := range cq.kept {
-		if t.Sess == s {
+	for n := range cq.kept {
+		if n.Sess == s {
 			cq.seen = s
 			return true
 		}
@@ -99,9 +99,9 @@ func (cq *checkQueue) due(s *Session) []*OwnNode {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	var due []*OwnNode
-	for t, k := range cq.kept {
-		if t.Sess == s && k.turn > 0 {
-			due = append(due, t)
+	for n, k := range cq.kept {
+		if n.Sess == s && k.turn > 0 {
+			due = append(due, n)
 		}
 	}
 	slices.SortFunc(due, func(a, b *OwnNode) int { return cmp.Compare(cq.kept[a].turn, cq.kept[b].turn) })
@@ -113,10 +113,10 @@ func (cq *checkQueue) found(nodes []*OwnNode) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	cq.last++
-	for _, t := range nodes {
-		if k := cq.kept[t]; k.turn > 0 {
+	for _, n := range nodes {
+		if k := cq.kept[n]; k.turn > 0 {
 			k.turn = cq.last
-			cq.kept[t] = k
+			cq.kept[n] = k
 		}
 	}
 }
@@ -125,8 +125,8 @@ func (cq *checkQueue) found(nodes []*OwnNode) {
 // one.
 func fitting(nodes []*OwnNode, most int) int {
 	size := 0
-	for i, t := range nodes {
-		size += t.checkSize()
+	for i, n := range nodes {
+		size += n.checkSize()
 		if size > most && i > 0 {
 			return i
 		}
@@ -138,8 +138,8 @@ func fitting(nodes []*OwnNode, most int) int {
 // none.
 func checks(nodes []*OwnNode) []any {
 	var ops []any
-	for _, t := range nodes {
-		ops = append(ops, t.Exists())
+	for _, n := range nodes {
+		ops = append(ops, n.Exists())
 	}
 	if len(ops) == 0 {
 		ops = []any{&zk.CheckVersionRequest{Path: "/", Version: -1}}

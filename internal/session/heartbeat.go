@@ -325,16 +325,16 @@ func (h *Heart) ConfirmAll(ctx context.Context, s *Session, nodes []*OwnNode) er
 // takeAnswers marks the node as gone because of which a heartbeat was refused. Only the answers up to the
 // first refusal are valid.
 func (cq *checkQueue) takeAnswers(nodes []*OwnNode, answers []zk.MultiResponse) error {
-	for i, t := range nodes[:min(len(nodes), len(answers))] {
+	for i, n := range nodes[:min(len(nodes), len(answers))] {
 		switch err := answers[i].Error; {
 		case errors.Is(err, zk.ErrNoNode):
-			t.MarkGone(nil)
+			n.MarkGone(nil)
 		case errors.Is(err, zk.ErrNoAuth):
-			t.MarkGone(ErrUnreadable)
+			n.MarkGone(ErrUnreadable)
 		default:
 			continue
 		}
-		cq.remove(t)
+		cq.remove(n)
 		return outcome.ErrGone
 	}
 	return nil

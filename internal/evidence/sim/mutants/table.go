@@ -260,7 +260,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a grant does not require a fresh lease", Origin: "etcd's lock returned without checking its own lease",
-		Edits: []Edit{{"internal/queue/proof.go", "for isEnough := pl.Sess.Lease.IsAmple; !isEnough(); isEnough = pl.Sess.Lease.Fresh {", "for isEnough := pl.Sess.Lease.IsAmple; !isEnough() && pl.Sess.IsOver(); {"}, {"internal/queue/proof.go", "return !pl.isUnseen() && pl.Sess.Lease.Fresh() && ", "return !pl.isUnseen() && "}},
+		Edits: []Edit{{"internal/queue/proof.go", "for isEnough := wa.Sess.Lease.IsAmple; !isEnough(); isEnough = wa.Sess.Lease.Fresh {", "for isEnough := wa.Sess.Lease.IsAmple; !isEnough() && wa.Sess.IsOver(); {"}, {"internal/queue/proof.go", "return !wa.isUnseen() && wa.Sess.Lease.Fresh() && ", "return !wa.isUnseen() && "}},
 		Test:  Test{"internal/evidence/promises", "TestAGrantOnStaleEvidenceIsConfirmedByTheQuorum"},
 	},
 	{
@@ -280,7 +280,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the clean-up stops when the caller's context is done", Origin: "etcd, Vitess, CURATOR-45",
-		Edits: []Edit{{"internal/queue/turn.go", "\toutcomes := t.abandon()\n", "\tvar outcomes []<-chan error\n\tif ctx.Err() == nil {\n\t\toutcomes = t.abandon()\n\t}\n"}},
+		Edits: []Edit{{"internal/queue/turn.go", "\toutcomes := wa.abandon()\n", "\tvar outcomes []<-chan error\n\tif ctx.Err() == nil {\n\t\toutcomes = wa.abandon()\n\t}\n"}},
 	},
 	{
 		Name: "a failed delete is not repeated", Origin: "go-zookeeper's Lock after an error, CURATOR-315",
@@ -288,11 +288,11 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a try that fails leaves its node", Origin: "kazoo #732",
-		Edits: []Edit{{"internal/queue/turn.go", "\toutcomes := t.abandon()\n", "\tvar outcomes []<-chan error\n\tif !errors.Is(err, outcome.ErrLocked) {\n\t\toutcomes = t.abandon()\n\t}\n"}},
+		Edits: []Edit{{"internal/queue/turn.go", "\toutcomes := wa.abandon()\n", "\tvar outcomes []<-chan error\n\tif !errors.Is(err, outcome.ErrLocked) {\n\t\toutcomes = wa.abandon()\n\t}\n"}},
 	},
 	{
 		Name: "an acquire fails if its directory was deleted", Origin: "CURATOR-724, kazoo #563",
-		Edits: []Edit{{"internal/queue/position.go", "err = pl.engine.Directories.MakeDir(ctx, s, pl.Dir, pl.recipe.depth())", "err = a.err"}},
+		Edits: []Edit{{"internal/queue/position.go", "err = wa.engine.Directories.MakeDir(ctx, s, wa.Dir, wa.recipe.depth())", "err = a.err"}},
 	},
 	{
 		Name: "a waiter whose session ended does not queue again", Origin: "CURATOR-518, twitter-commons #20",
@@ -382,7 +382,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the permits of a failed acquire remain", Origin: "CURATOR-315, CURATOR-335",
-		Edits: []Edit{{"internal/queue/turn.go", "\t\ten.discard(ctx, err, t)\n\t\tif ctx.Err() != nil {", "\t\tif t == nil || !t.recipe.limited {\n\t\t\ten.discard(ctx, err, t)\n\t\t}\n\t\tif ctx.Err() != nil {"}},
+		Edits: []Edit{{"internal/queue/turn.go", "\t\ten.discard(ctx, err, wa)\n\t\tif ctx.Err() != nil {", "\t\tif wa == nil || !wa.recipe.limited {\n\t\t\ten.discard(ctx, err, wa)\n\t\t}\n\t\tif ctx.Err() != nil {"}},
 		Focus: "semaphore",
 	},
 	{
@@ -476,7 +476,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a value that was refused counts as the holder's", Origin: "planted by hand: it is written when Curator's Revoker overwrites the data",
-		Edits: []Edit{{"hold.go", "\t\t\tt.SetOwnData(before)\n", ""}, {"hold.go", "before := t.SetOwnData(value)", "t.SetOwnData(value)"}},
+		Edits: []Edit{{"hold.go", "\t\t\town.SetOwnData(before)\n", ""}, {"hold.go", "before := own.SetOwnData(value)", "own.SetOwnData(value)"}},
 		Test:  Test{"internal/evidence/promises", "TestARefusedProclaimIsNotTheValueThatIsRestored"},
 	},
 	{

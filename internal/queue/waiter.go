@@ -8,9 +8,9 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// place is a contender together with its position in the queue. Only the goroutine that acquires
+// waiter is a contender together with its position in the queue. Only the goroutine that acquires
 // uses it; other goroutines get the contender or its node.
-type place struct {
+type waiter struct {
 	*contender
 	nearest      nearest       // the contenders that may block this one
 	progress     *progress     // what its acquire waits for
@@ -22,29 +22,29 @@ type place struct {
 	proving      time.Duration // how long it waited, once first in the queue, until the lease was proven
 }
 
-// newPlace returns a place for a node that is not yet requested. What it waits for is shown in pr.
-func (en *Engine) newPlace(r *Recipe, dir string, data []byte, pr *progress) *place {
-	return &place{contender: en.newContender(r, dir, data), nearest: nearest{window: nearestKept}, progress: pr}
+// newWaiter returns a waiter for a node that is not yet requested. What it waits for is shown in pr.
+func (en *Engine) newWaiter(r *Recipe, dir string, data []byte, pr *progress) *waiter {
+	return &waiter{contender: en.newContender(r, dir, data), nearest: nearest{window: nearestKept}, progress: pr}
 }
 
-// newBatch returns a place for n nodes that are created together.
-func (en *Engine) newBatch(r *Recipe, dir string, data []byte, n int, pr *progress) *place {
-	t := en.newPlace(r, dir, data, pr)
+// newBatch returns a waiter for n nodes that are created together.
+func (en *Engine) newBatch(r *Recipe, dir string, data []byte, n int, pr *progress) *waiter {
+	wa := en.newWaiter(r, dir, data, pr)
 	var others []*member
 	for range n - 1 {
 		others = append(others, en.newMember(r, dir, data))
 	}
 	if others != nil {
-		t.batch = &batch{others}
+		wa.batch = &batch{others}
 	}
-	return t
+	return wa
 }
 
 // becomeFirst is called when no other contender blocks this one any longer.
-func (pl *place) becomeFirst() { pl.progress.becomeFirst() }
+func (wa *waiter) becomeFirst() { wa.progress.becomeFirst() }
 
 // setReason sets what the contender waits for now.
-func (pl *place) setReason(r reason) {
-	pl.engine.acquires.add(pl.progress)
-	pl.progress.set(&pl.OwnNode, r)
+func (wa *waiter) setReason(r reason) {
+	wa.engine.acquires.add(wa.progress)
+	wa.progress.set(&wa.OwnNode, r)
 }
