@@ -321,6 +321,15 @@ func (e *ensemble) thaw(r *replica, now time.Duration) {
 	}
 }
 
+// resume ends a member's freeze, in which its clock stood still for d.
+func (e *ensemble) resume(r *replica, d time.Duration) {
+	r.thaw()
+	if r == e.peers.leader {
+		e.courier.pingAt += d
+		e.sessions.standStill(d)
+	}
+}
+
 // expireDue runs the leader's expirer.
 func (e *ensemble) expireDue(now time.Duration) {
 	if !e.peers.leaderRuns() {

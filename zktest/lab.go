@@ -14,6 +14,7 @@ func init() {
 	wiring.DelayStreams = func(m any, down, up time.Duration) { m.(*Member).delayStreams(down, up) }
 	wiring.HoldForwards = func(m any) func() { return m.(*Member).holdForwards() }
 	wiring.SetTickTime = func(m any, d time.Duration) { m.(*Member).setTickTime(d) }
+	wiring.StandStill = func(m any) func() { return m.(*Member).standStill() }
 	wiring.Shows = func(m any, zxid int64) bool { return m.(*Member).shows(zxid) }
 	wiring.StopExpirer = func(s any) func() { return s.(*Server).stopExpirer() }
 	wiring.LimitUpload = func(s any, client string, rate int) { s.(*Server).limitUpload(client, rate) }

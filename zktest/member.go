@@ -31,16 +31,30 @@ func (m *Member) Lag(d time.Duration) {
 // Freeze stops the member as SIGSTOP does: it accepts connections and data, but does
 // not process them. The other members lose contact with it.
 func (m *Member) Freeze() {
-	m.s.alter(func(time.Duration) {
-		m.r.frozen = true
-		m.s.gates.shutMember(m.r.id)
-	})
+	m.s.alter(func(time.Duration) { m.s.freeze(m.r) })
 }
 
 // Thaw ends Freeze: the member processes what has arrived in the meantime, unless it was frozen for so long
 // that it closes its connections.
 func (m *Member) Thaw() {
 	m.s.alter(func(now time.Duration) { m.s.thaw(m.r, now) })
+}
+
+// standStill is lab.StandStill.
+func (m *Member) standStill() (resume func()) {
+	var from time.Duration
+	m.s.alter(func(now time.Duration) {
+		from = now
+		m.s.freeze(m.r)
+	})
+	return func() {
+		m.s.alter(func(now time.Duration) {
+			if m.r.frozen {
+				m.s.ens.resume(m.r, now-from)
+				m.s.gates.openMember(m.r.id)
+			}
+		})
+	}
 }
 
 // Stop kills the member: its connections are closed and dials are refused. It keeps

@@ -161,6 +161,12 @@ func (s *Server) pause(d time.Duration) bool {
 	}
 }
 
+// freeze stops a member.
+func (s *Server) freeze(r *replica) {
+	r.frozen = true
+	s.gates.shutMember(r.id)
+}
+
 // thaw ends the freeze of a member if it is frozen.
 func (s *Server) thaw(r *replica, now time.Duration) {
 	if r.frozen {

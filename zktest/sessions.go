@@ -17,6 +17,7 @@ type sessions struct {
 	opts     *Options
 	clock    *clock
 	tick     time.Duration // the leader's
+	behind   time.Duration // how long the leaders' clocks have stood still
 	byID     map[int64]*session
 	created  int64         // number of sessions created so far
 	queue    expiryQueue   // contains every session at its wakeAt
@@ -50,7 +51,20 @@ func (s *sessions) all() []*session {
 // expiryOf returns when a session expires: at the end of ZooKeeper's bucket, up to one
 // tick of the leader after the timeout and never early.
 func (s *sessions) expiryOf(sess *session) time.Duration {
-	return ((sess.touched+sess.timeout)/s.tick + 1) * s.tick
+	return ((sess.touched-s.behind+sess.timeout)/s.tick+1)*s.tick + s.behind
+}
+
+// standStill moves everything that the leader's clock determines by d, the time for which the clock has stood still.
+func (s *sessions) standStill(d time.Duration) {
+	s.behind += d
+	for _, sess := range s.byID {
+		sess.touched += d
+		sess.wakeAt += d
+	}
+	for i := range s.queue {
+		s.queue[i].at += d
+	}
+	s.closeAt += d
 }
 
 // create creates a session for a member's client. It is not registered yet: see add.
@@ -187,7 +201,7 @@ func (s *sessions) nextClosed() *session {
 // changes.
 func (s *sessions) copied() *sessions {
 	c := newSessions(s.opts, s.clock)
-	c.tick = s.tick
+	c.tick, c.behind = s.tick, s.behind
 	for id, sess := range s.byID {
 		known := *sess
 		c.byID[id] = &known

@@ -214,6 +214,37 @@ func TestAFrozenLeaderSendsItsOverduePingsAfterItsWaitingReplies(t *testing.T) {
 	}, lab.With(zktest.Options{Seed: 3}, lab.Options{LatePing: 100 * time.Millisecond}))
 }
 
+func TestALeaderThatStandsStillWithItsClockHasNoOverduePings(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
+		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 20000})
+		begin := time.Now().Truncate(2 * time.Second)
+		at := func(d time.Duration) { time.Sleep(time.Until(begin.Add(d))) }
+		at(10*time.Second + 200*time.Millisecond)
+		before := expires(t, srv, sess.ID)
+		ping(t, c)
+		resume := lab.StandStill(srv.Member(0))
+		at(11*time.Second + 100*time.Millisecond)
+		require.Equal(t, before, expires(t, srv, sess.ID), "the PING that was due after 11 s was not sent")
+		resume()
+		ping(t, c)
+		later := before.Add(900 * time.Millisecond)
+		require.Equal(t, later, expires(t, srv, sess.ID), "its clock is behind")
+		at(12*time.Second - 150*time.Millisecond)
+		require.Equal(t, later, expires(t, srv, sess.ID), "no PING was due")
+		at(12 * time.Second)
+		require.True(t, expires(t, srv, sess.ID).After(later))
+		srv.Member(1).CutOff()
+		end := expires(t, srv, sess.ID)
+		require.Equal(t, later.Sub(end)%(2*time.Second), time.Duration(0), "its ticks are behind as well")
+		at(end.Sub(begin) - 1)
+		require.Len(t, srv.Sessions(), 1)
+		time.Sleep(1)
+		synctest.Wait()
+		require.Empty(t, srv.Sessions())
+		resume() // has no effect any more
+	})
+}
+
 func TestTheExpirerClosesSessionsThatItHasTakenDespiteNewTouches(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *zktest.Server) {
 		var ends []int64

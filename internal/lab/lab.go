@@ -56,6 +56,12 @@ func SetTickTime(m *zktest.Member, d time.Duration) {
 	wiring.SetTickTime(m, d)
 }
 
+// StandStill stops the member together with its clock, as a virtual machine that is moved or snapshotted, until resume is
+// called. To a leader, no time has passed then: its pings and the ends of sessions come later by as much, and none is overdue.
+func StandStill(m *zktest.Member) (resume func()) {
+	return wiring.StandStill(m)
+}
+
 // Shows reports whether clients of the member can no longer read a state from before the transaction zxid. This also holds
 // for a member that serves no clients: it starts again with its leader's data.
 func Shows(m *zktest.Member, zxid int64) bool {

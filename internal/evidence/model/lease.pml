@@ -35,6 +35,9 @@
  *   - A6: If servers negotiate different timeouts, none takes the session back with a shorter one without the
  *     client's hearing of it at once. (The leader counts by it from then on; an answer can be lost.)       LOSTATTACH
  *   - A1: The client's clock is not slower than the servers'.                                              SLOWCLOCK
+ *   - A4: With STILL, the leader's machine may stop together with its clock, and continues as if no time had passed. Between
+ *     two pings it stops for STILL units at most, and not while it owes a ping.                            LONGSTILL
+ *   - A5: The expirer marks a session in time also if the leader stops in between.                         STILLEXPIRER
  *
  * Simplifications, each of which leaves the worst case in:
  *   - The way between client and follower takes no time. A request that is late there is one that was sent later and is dated too
@@ -76,6 +79,9 @@
 #ifndef SLOW
 #define SLOW 1          /* how long the expirer takes at most */
 #endif
+#ifndef STILL
+#define STILL 0         /* how long the leader stands still together with its clock, at most, between two pings */
+#endif
 #ifndef BEATS
 #define BEATS 1         /* how many beats are under way at a time */
 #endif
@@ -108,8 +114,10 @@
 #define LAG (HALF + 1)  /* even so */
 #elif defined(NEIGHBOR)
 #define LAG (HALF + longer)
+#elif defined(NOSTANDSTILL)
+#define LAG HALF
 #else
-#define LAG HALF        /* a ping was due */
+#define LAG (HALF + STILL) /* a ping was due; in the code: lag and standstill */
 #endif
 #ifdef NOPAUSE
 #define PAUSE 0
@@ -127,6 +135,11 @@
 #define DUE (HALF + 1)
 #else
 #define DUE HALF        /* half the leader's tick: its ping is due every so often */
+#endif
+#ifdef LONGSTILL
+#define STANDS (stood < STILL + PAUSE + 1) /* the client's pause bears a unit as well */
+#else
+#define STANDS (stood < STILL)
 #endif
 #ifdef OUTOFLINE
 #define reads ??
@@ -149,6 +162,11 @@
 #define MARKED true
 #else
 #define MARKED (taken <= SLOW)
+#endif
+#ifdef STILLEXPIRER
+#define STILLMARKED (MARKED || link == current)
+#else
+#define STILLMARKED MARKED
 #endif
 #ifdef MARKEDWRITES
 #define REFUSES false
@@ -191,6 +209,12 @@ byte term = MADE;       /* the timeout negotiated on this connection */
 /* The follower's leader. */
 byte unpinged;          /* since when it has not pinged */
 bool owes;              /* it has answered a sync while a ping was due */
+#if STILL
+byte stood;             /* how long it has stood still since it pinged */
+#define pinged unpinged = 0; owes = false; stood = 0
+#else
+#define pinged unpinged = 0; owes = false
+#endif
 bool proposed[BEATS];   /* transactions that are not committed yet */
 
 /* The session, as the current leader has it. */
@@ -544,7 +568,7 @@ active proctype Follower() {
 active proctype Leader() {
 	byte p;
 	do
-	:: d_step { link != none && unpinged && nfull(down) -> down!ping(0); unpinged = 0; owes = false; say("leader    pings\n") }
+	:: d_step { link != none && unpinged && nfull(down) -> down!ping(0); pinged; say("leader    pings\n") }
 	:: d_step { up?[touches] -> up?touches(_);
 		if
 		:: link == current && !taken && !ended -> left = term; say("leader    counts the touch\n")
@@ -582,7 +606,7 @@ active proctype Expirer() {
 	od
 }
 
-inline unlink() { drain(up); drain(down); link = none; cut = false; owes = false; unpinged = 0; lost() }
+inline unlink() { drain(up); drain(down); link = none; cut = false; pinged; lost() }
 
 /* ask: the client sends a request to be taken back to the follower that it is connected to by now. */
 inline ask() {
@@ -605,6 +629,24 @@ inline passes() {
 	left = (left -> left - 1 : 0);
 	taken = (taken && taken <= SLOW -> taken + 1 : taken);
 	unpinged = (link != none && unpinged < DUE -> unpinged + 1 : unpinged);
+	passesAtClient()
+}
+
+#if STILL
+/* stands lets a unit of time pass in which the client's leader stands still together with its clock. */
+inline stands() {
+	stood++;
+	left = (left && link != current -> left - 1 : left);
+#ifdef STILLEXPIRER
+	taken = (taken && taken <= SLOW && link != current -> taken + 1 : taken);
+#else
+	taken = (taken && taken <= SLOW -> taken + 1 : taken);
+#endif
+	passesAtClient()
+}
+#endif
+
+inline passesAtClient() {
 	proven = (alive(proven) -> proven + 1 : proven);
 	heard = (alive(heard) -> heard + 1 : heard);
 	since = (alive(heard) && since < SETTLING -> since + 1 : since);
@@ -642,6 +684,9 @@ active proctype World() {
 	:: d_step { longer -> say("client    the client with the longer tick leaves\n"); longer = false }
 #endif
 	:: d_step { PINGED && MARKED && TOLD -> passes(); say("-\n") }
+#if STILL
+	:: d_step { link != none && STANDS && PINGED && STILLMARKED && TOLD -> say("world     stops the leader and its clock\n"); stands(); say("-\n") }
+#endif
 	:: d_step { link != none && !cut && TOLD -> say("world     cuts the stream from the follower to the leader\n"); drain(up); cut = true }
 	:: d_step { link != none && TOLD -> say("world     cuts the client off, and the follower\n"); unlink() } /* or the stream from the leader to the follower */
 	:: d_step { conn != off && TOLD -> say("world     ends the connection\n"); lost(); strip(up); strip(down) }
@@ -660,7 +705,7 @@ active proctype World() {
 	:: atomic { link == none && replaced -> negotiated(); select(unpinged : 0 .. DUE); d_step { link = deposed; say("client    asks a follower of a deposed leader to be taken back\n"); ask() } }
 	:: atomic { link != none && conn == off && (cut && LONG == T || !cut && nfull(up)) -> negotiated(); d_step { say("client    asks again to be taken back\n"); ask() } }
 #ifdef KEPTCLIENTS
-	:: d_step { link == deposed && conn == on && !ended -> say("follower  has found the new leader, and keeps its client\n"); drain(up); drain(down); link = current; cut = false; owes = false; unpinged = 0;
+	:: d_step { link == deposed && conn == on && !ended -> say("follower  has found the new leader, and keeps its client\n"); drain(up); drain(down); link = current; cut = false; pinged;
 		left = (taken -> left : term);
 		for (i : 0 .. BEATS - 1) { proposed[i] = false; pending[i] = 0; settled[i] = false }
 		i = 0 }

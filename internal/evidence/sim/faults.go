@@ -200,6 +200,53 @@ func standstill(harm, mend func(*zktest.Member)) func(f *fleet, r *rand.Rand) {
 	}
 }
 
+// longestMove is how long a leader stands still at most when its machine is moved: see assumption A4.
+const longestMove = time.Second
+
+// moveLeader moves the leader's machine at a touch of a holder on another server. The leader stands still together with its clock, so its
+// next ping comes late. When the holder has proven its session, it is partitioned and its server is cut off, so that the leader does not
+// hear of what that server has not reported yet.
+func moveLeader(f *fleet, r *rand.Rand) {
+	time.Sleep(2 * f.plan.Timeout) // until slow replies are forgotten: a lag is shorter after them
+	p := f.holder(r)
+	touch, ok := f.next(p, func(q *zktest.Request) bool { return q.Op == zktest.OpExists })
+	leader := f.srv.Leader()
+	if !ok || leader == nil || leader == f.srv.Member(touch.Member) {
+		return
+	}
+	resume := lab.StandStill(leader)
+	time.Sleep(longestMove - time.Duration(r.IntN(int(longestMove/2))))
+	resume()
+	if _, ok := f.next(p, func(q *zktest.Request) bool { return q.Op == zktest.OpMulti && isBeat(q) }); !ok {
+		return
+	}
+	time.Sleep(10 * f.plan.Latency) // until it is answered
+	own := f.srv.Member(touch.Member)
+	own.CutOff()
+	p.cutOff(2 * f.plan.Timeout)
+	own.Rejoin()
+}
+
+// next returns the next request of a process for which is returns true. ok is false if there is none within a session timeout.
+func (f *fleet) next(p *process, is func(*zktest.Request) bool) (found zktest.Request, ok bool) {
+	met := make(chan zktest.Request, 1)
+	defer f.srv.Intercept(func(q *zktest.Request) zktest.Verdict {
+		if q.Client == p.name && is(q) {
+			select {
+			case met <- *q:
+			default:
+			}
+		}
+		return zktest.Pass
+	})()
+	select {
+	case found = <-met:
+		return found, true
+	case <-time.After(f.plan.Timeout):
+		return found, false
+	}
+}
+
 // lag makes a member apply transactions late. Half of the time it is the leader, and then followers show changes before the leader
 // does. Clients that lose their connections meanwhile look for the result of a request on a server that does not show it yet.
 func lag(f *fleet, r *rand.Rand) {

@@ -69,6 +69,9 @@ func (p *Plan) troubles() map[string][]fault {
 	if p.Way == wayClose {
 		all["closes"] = []fault{{"close", closeOne}}
 	}
+	if p.Moves {
+		all["moves"] = []fault{{"moved leader", everybody(moveLeader)}}
+	}
 	if p.Only != "" {
 		keep(all, regexp.MustCompile(p.Only))
 	}

@@ -64,6 +64,7 @@ var trials = []trial{
 	{"P8", "several locks", "drop|expire", everyLock, several},
 	{"P2", "visits", "^none$", "mutex rw semaphore", visits},
 	{"P2", "ticks of neighbors", "cut off", "mutex rw", neighborsTicks},
+	{"P2", "moved leaders", "moved leader", "mutex rw election", movedLeaders},
 	{"P2", "closing", "partition|^close$", "mutex election rw", closing},
 	{"P5", "leaving", "^stop$|^close$", "mutex rw semaphore", leaving},
 	{"P1", "neighbors", "^delete|several deletes|evict", "mutex election rw", func(p *Plan, _ *rand.Rand) {
@@ -108,6 +109,16 @@ func neighborsTicks(p *Plan, r *rand.Rand) {
 	}
 	p.Ticks, p.Aim = []time.Duration{p.Tick, p.Tick / 4, p.Tick / 4}, atOwn // the first leads
 	p.Hold, p.Think, p.Pause, p.During = 4*p.Timeout, p.Timeout/8, 2*p.Tick, time.Minute
+}
+
+// movedLeaders sets leaders whose machines are moved. The lag allows for a leader that stands still if the session has many ticks.
+func movedLeaders(p *Plan, r *rand.Rand) {
+	p.Servers, p.Moves, p.Latency, p.Tick = 3, true, time.Millisecond, time.Second
+	p.Timeout = p.Tick * time.Duration(pick(r, 10, 20))
+	for i := range p.Clients {
+		p.Clients[i].Session = p.Timeout
+	}
+	p.Hold, p.Think, p.Pause, p.During = 2*p.Timeout, p.Tick, p.Timeout, 16*p.Timeout
 }
 
 // closing sets clients that are closed while an observer delays it, and that may be cut off meanwhile.

@@ -69,6 +69,7 @@ type Plan struct {
 	Way       string  // what callers do: "" to draw it
 	Watcher   string  // how the observers behave: "" if they return at once
 	Bulk      bool    // processes also write much data over their connections
+	Moves     bool    // the leader's machine is moved, and stands still meanwhile together with its clock
 	Remaining float64 // the least share of the timeout that remains of a hold at any time; 0 if it is not measured
 }
 

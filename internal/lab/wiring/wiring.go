@@ -69,6 +69,7 @@ var (
 	DelayStreams    func(member any, down, up time.Duration)
 	HoldForwards    func(member any) (release func())
 	SetTickTime     func(member any, d time.Duration)
+	StandStill      func(member any) (resume func())
 	Shows           func(member any, zxid int64) bool
 	StopExpirer     func(server any) (resume func())
 	LimitUpload     func(server any, clientName string, bytesPerSecond int)

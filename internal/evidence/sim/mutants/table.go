@@ -189,6 +189,10 @@ var Table = []Mutant{
 		Test:  Test{"internal/lease", "TestEveryStepOfAProofIsNeeded"},
 	},
 	{
+		Name: "the leader's clock is assumed never to stand still", Origin: "our first version: a virtual machine that is moved stops with its clock",
+		Edits: []Edit{{"internal/lease/lease.go", "got.Mono.Add(l.lag() + l.standstill(got.Mono))", "got.Mono.Add(l.lag())"}},
+	},
+	{
 		Name: "a touch is never lost", Origin: "LearnerSessionTracker replaces its table after it was serialized",
 		Edits: []Edit{{"internal/lease/lease.go", "\tcase touched:\n", "\tcase touched:\n\t\tb.sent = sent\n"}},
 		Test:  Test{"internal/lease", "TestAProofDatesFromTheOlderOfTwoTouches"},
