@@ -29,7 +29,7 @@ import (
 type Hold struct {
 	from  *holding
 	life  context.Context
-	under context.Context         // the acquiring caller's, without its cancellation: see valuesOf
+	under context.Context         // the acquiring caller's, without its cancellation: see values
 	end   context.CancelCauseFunc // cancels this level's context alone, for one level of several or a hold in a shared place; otherwise nil
 	local *localHold              // for a hold in a shared place, after which other goroutines of the process may hold there; otherwise nil
 	done  atomic.Bool             // whether this level was unlocked
@@ -160,20 +160,15 @@ func (h *Hold) enclose(ctx context.Context) context.Context {
 	return context.WithValue(ctx, chainKey{}, newChain(h, chainOf(ctx)))
 }
 
-// valuesOf returns a context without cancellation that has the values of ctx except its holds. For
-// a hold's context, it returns the context under which the hold was acquired: so a program that
-// acquires each lock under the hold of the previous one does not keep all of them.
-func valuesOf(ctx context.Context) context.Context {
-	if outer := HoldOf(ctx); outer != nil && outer.life == ctx {
-		return outer.under
-	}
-	return context.WithoutCancel(ctx)
-}
-
 // values returns the values that the context of a hold has, in addition to its end: those of the
-// acquiring caller's context ctx, and the holds that this was derived from.
+// acquiring caller's context ctx, and the holds that this was derived from. If ctx is the context of
+// another hold, it takes the values under which that one was acquired: so a program that acquires each
+// lock under the hold of the previous one does not keep all of them.
 func (h *Hold) values(ctx context.Context) context.Context {
-	h.under = valuesOf(ctx)
+	h.under = context.WithoutCancel(ctx)
+	if outer := HoldOf(ctx); outer != nil && outer.life == ctx {
+		h.under = outer.under
+	}
 	return context.WithValue(h.under, chainKey{}, newChain(h, chainOf(ctx).prune()))
 }
 
@@ -187,15 +182,14 @@ func (h *Hold) isAround(ctx context.Context) bool {
 	return false
 }
 
-// around calls each for every holding that ctx was derived from, innermost first, until each
-// returns false.
-func around(ctx context.Context, each func(g *holding) bool) {
-	for h := range chainOf(ctx).each {
+// holdings yields the holdings of the holds, and those of their parts.
+func (c *chain) holdings(yield func(g *holding) bool) {
+	for h := range c.each {
 		if h.local != nil && h.Context().Err() != nil {
 			continue // this hold has ended, but the holding continues for other goroutines
 		}
 		g := h.holding()
-		if !each(g) {
+		if !yield(g) {
 			return
 		}
 		for _, part := range g.parts {
@@ -203,7 +197,7 @@ func around(ctx context.Context, each func(g *holding) bool) {
 			if g.quiet && h.Context().Err() != nil {
 				continue // as above
 			}
-			if !each(g) {
+			if !yield(g) {
 				return
 			}
 		}

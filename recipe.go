@@ -108,12 +108,13 @@ func (c *Client) admit(ctx context.Context, path string) (string, error) {
 
 // holdsUnder reports whether ctx derives from a hold of the lock at path that has not ended. It
 // ignores holds of the recipe except.
-func (c *Client) holdsUnder(ctx context.Context, path, except string) (held bool) {
-	around(ctx, func(g *holding) bool {
-		held = g.engine == c.engine && g.path == path && g.recipe != except && g.ctx.Err() == nil
-		return !held
-	})
-	return held
+func (c *Client) holdsUnder(ctx context.Context, path, except string) bool {
+	for g := range chainOf(ctx).holdings {
+		if g.engine == c.engine && g.path == path && g.recipe != except && g.ctx.Err() == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // observeSuccess reports to the observer an attempt that was granted. If the observer panics, no

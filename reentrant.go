@@ -75,15 +75,15 @@ func (r *Reentrant) acquire(ctx context.Context, lock func(ctx context.Context) 
 }
 
 // enter returns another hold of the lock if ctx already holds it, or nil if it does not.
-func (r *Reentrant) enter(ctx context.Context) (h *Hold, err error) {
-	around(ctx, func(g *holding) bool {
-		if g.engine != r.engine() || g.path != r.path || g.recipe != reentrantRecipe.Name {
-			return true
+func (r *Reentrant) enter(ctx context.Context) (*Hold, error) {
+	for g := range chainOf(ctx).holdings {
+		if g.engine == r.engine() && g.path == r.path && g.recipe == reentrantRecipe.Name {
+			if h, err := g.enter(ctx); h != nil || err != nil {
+				return h, err
+			}
 		}
-		h, err = g.enter(ctx)
-		return h == nil && err == nil
-	})
-	return h, err
+	}
+	return nil, nil
 }
 
 // enter adds a level and returns its hold. If the holding was released, it returns neither a hold
