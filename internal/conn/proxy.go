@@ -25,6 +25,10 @@ import (
 // instead, and the others include what our replies have shown; a login, and the credentials that a
 // server has accepted on an earlier connection, precede everything else; and events are not passed
 // on as long as the client library has set no watch.
+//
+// Invariants: while handshaking, session and run are nil and pending is empty. Afterwards session and run
+// are set once, together: both are nil if the server granted no session. Once ended, pending is its zero
+// value, and every request that was in it is answered with an error.
 type proxy struct {
 	net.Conn // the first server, for the methods that the client library does not call
 
@@ -40,7 +44,7 @@ type proxy struct {
 	mu          sync.Mutex    // guards the fields below: several goroutines send, another one receives
 	ended       bool          // the connection has ended: nothing is sent, and pending stays empty
 	hungUp      bool          // see hangUp
-	handshaking bool          // the connection request has not been answered; session, run and pending are empty
+	handshaking bool          // the connection request has not been answered
 	requested   lease.Instant // when the connection request was sent; zero before
 	hears       bool          // the client library has set a watch: pass it the events
 	session     *Session      // the session that the connection carries; nil if the server granted none

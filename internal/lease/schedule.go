@@ -26,7 +26,7 @@ type aim interface {
 	end(r *Run) bool
 }
 
-// The aims are the next step of a heartbeat, the proof of a touch, and, with an additional sync, that a touch is heard.
+// The aims are the next step of a heartbeat, the proof of a touch, and, for an additional sync, a newer touch in Run.heard.
 type (
 	beatStep struct {
 		beat *beat // a zero beat if the request begins it

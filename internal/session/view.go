@@ -150,7 +150,11 @@ type watchKey struct {
 	children bool // the watch is on the node's children, not on its data
 }
 
-// A watch is what all Views of one watch share. It is in Watches.live until it is refused or fires.
+// A watch is what all Views of one watch share.
+//
+// Invariants: while the view is Requested, state may already be Changed or Gone. From the reply on, state
+// changes at most once, from Set. A watch whose state is Set is in watchTable.live. Of its Views, only the
+// newest has an open channel newer, and only if that View is Requested or Set.
 type watch struct {
 	key watchKey
 
