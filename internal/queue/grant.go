@@ -57,10 +57,11 @@ func (g *Grant) Retire() {
 }
 
 // Fate asks the servers why the hold of our nodes was lost. The error wraps ErrEvicted if one of them was
-// evicted. It is ErrGone if one was deleted in another way, and otherwise ErrSessionOver.
+// evicted. It is ErrGone if one was deleted in another way, and otherwise ErrSessionOver. The hold may be
+// about to end: MarkGone ends it before the node counts as gone.
 func (g *Grant) Fate(ctx context.Context) error {
 	err := outcome.ErrSessionOver
-	if slices.ContainsFunc(g.Nodes(), (*session.OwnNode).IsGone) {
+	if slices.ContainsFunc(g.Nodes(), (*session.OwnNode).WasFoundGone) {
 		err = g.lead.whyGone(ctx)
 	}
 	return g.lead.unlessEvicted(ctx, err)

@@ -58,6 +58,19 @@ func TestTheFateOfALostHoldIsFound(t *testing.T) {
 	}
 }
 
+// The function that ends the hold asks, before the node counts as gone.
+func TestTheFateIsKnownAsSoonAsTheHoldEnds(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		g := obtain(t, startEngine(t, srv, "a", nil))
+		n, fate := g.Nodes()[0], error(nil)
+		n.WhenGone(func() { fate = g.Fate(t.Context()) })
+		require.NoError(t, srv.DeleteNode(n.Path()))
+		n.MarkGone(nil)
+		require.Equal(t, outcome.ErrGone, fate)
+		_ = outcomeOf(g, true)
+	})
+}
+
 func TestAGrantSeesOtherContenders(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)

@@ -98,6 +98,14 @@ var ErrUnreadable = fmt.Errorf("cannot read our own node (check its ACL): %w", z
 
 func (n *OwnNode) IsGone() bool { return n.Gone.IsSet() }
 
+// WasFoundGone reports whether MarkGone was called. Unlike IsGone, it also returns true while MarkGone
+// notifies the holder.
+func (n *OwnNode) WasFoundGone() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ending
+}
+
 // WasDeleted reports whether our node is gone because it was deleted. It is for the function that WhenGone
 // registered, and for later.
 func (n *OwnNode) WasDeleted() bool { return n.why == nil }

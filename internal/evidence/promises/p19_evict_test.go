@@ -483,7 +483,7 @@ func TestALossSaysWhyTheNodeIsGone(t *testing.T) {
 						require.ErrorIs(t, err, zklock.ErrLost)
 						require.ErrorContains(t, err, why)
 						require.Equal(t, strings.HasPrefix(why, "evicted"), errors.Is(err, zklock.ErrEvicted))
-						require.Equal(t, why == "its session has expired", strings.Contains(err.Error(), "expired"))
+						require.Equal(t, why == "its session has expired", strings.Contains(err.Error(), "expired"), "%v", err)
 					})
 				})
 			}
