@@ -114,7 +114,11 @@ func (t *tenure) serve(ctx context.Context) error {
 	defer t.assign(nil)
 	inside, stop := session.Either(ctx, place.Context())
 	defer stop()
-	return t.follow(inside, ctx, place)
+	err = t.follow(inside, ctx, place)
+	if err != nil {
+		t.fail(err) // before assign, so that work does not end with ErrMoved
+	}
+	return err
 }
 
 // leave releases the place. It waits for the release, but no longer than the session timeout.
@@ -124,7 +128,7 @@ func (t *tenure) leave(place *zklock.Hold) {
 	}
 }
 
-// follow assigns shards whenever the members change, until the place is lost. inside ends with ctx and
+// follow assigns shards whenever the members change, until the place is lost. Then it returns nil. inside ends with ctx and
 // with the place.
 func (t *tenure) follow(inside, ctx context.Context, place *zklock.Hold) error {
 	own := bridge.HoldOf(place).Nodes[0]
@@ -133,8 +137,10 @@ func (t *tenure) follow(inside, ctx context.Context, place *zklock.Hold) error {
 	for {
 		session.Sleep(inside, settle)
 		err := t.look(inside, own, &v)
-		switch {
-		case place.Context().Err() != nil:
+		switch why := context.Cause(place.Context()); {
+		case errors.Is(why, zklock.ErrClosed): // the client's life ends a moment later
+			return why
+		case why != nil:
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
