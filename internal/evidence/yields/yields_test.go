@@ -5,9 +5,11 @@ package yields
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +43,12 @@ var drives = []drive{
 	{pkg: "internal/evidence/sim", run: "Breaks", seeds: 2, sleep: time.Millisecond, long: true},
 }
 
+// unfit are the tests that yields break although the library keeps its promises, with the reasons.
+var unfit = map[string]string{
+	"TestAWaiterTakesTwoKilobytes":        "It counts bytes, and the locks of package yield are larger than those of sync.",
+	"TestIdleHoldsCostOneHeartbeatForAll": "It counts reads. In one moment a transaction may be sent before the heartbeat whose second touch it could be, which costs another read.",
+}
+
 // TestNoYieldBreaksAPromise runs tests with yields between the library's statements, with one seed after the other.
 func TestNoYieldBreaksAPromise(t *testing.T) {
 	pattern := regexp.MustCompile(*only)
@@ -71,7 +79,8 @@ func TestNoYieldBreaksAPromise(t *testing.T) {
 
 // with runs the tests with a seed. One bubble runs at a time, because its yields are drawn from its name.
 func (d drive) with(t *testing.T, binary string, s int) {
-	tests := exec.Command(binary, "-test.short", "-test.parallel", "1", "-test.timeout", "20m", "-test.run", d.run)
+	tests := exec.Command(binary, "-test.short", "-test.parallel", "1", "-test.timeout", "40m",
+		"-test.run", d.run, "-test.skip", "^("+strings.Join(slices.Sorted(maps.Keys(unfit)), "|")+")$")
 	tests.Dir = filepath.Join(root, d.pkg)
 	tests.Env = Env(s, d.sleep)
 	if out, err := tests.CombinedOutput(); err != nil {
