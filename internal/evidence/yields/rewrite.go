@@ -148,7 +148,7 @@ func isShared(s ast.Stmt) (shared bool) {
 // Longest returns how long goroutines sleep at most in the tests of a package that are named TestNoWakeUp…. A request of a client with a
 // session passes about a hundred places, and must not take a session timeout.
 func Longest(dir string) time.Duration {
-	if dir == "internal/evidence/promises" {
+	if dir == "internal/evidence/promises" || dir == "internal/queue" {
 		return 5 * time.Millisecond
 	}
 	return 100 * time.Millisecond

@@ -38,6 +38,7 @@ type drive struct {
 var drives = []drive{
 	{pkg: "internal/conn", run: "NoWakeUp", seeds: 20, sleep: Longest("internal/conn")},
 	{pkg: "internal/session", run: "NoWakeUp", seeds: 20, sleep: Longest("internal/session")},
+	{pkg: "internal/queue", run: "NoWakeUp", seeds: 10, sleep: Longest("internal/queue")},
 	{pkg: "internal/evidence/promises", run: "NoWakeUp", seeds: 20, sleep: Longest("internal/evidence/promises"), long: true},
 	{pkg: "internal/evidence/promises", run: ".", seeds: 1, long: true},
 	{pkg: "internal/evidence/sim", run: "Breaks", seeds: 2, sleep: time.Millisecond, long: true},

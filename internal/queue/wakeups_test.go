@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// These tests are run with yields between the statements, too: see internal/evidence/yields. In each, a goroutine begins to wait while
+// another one does what it waits for. Nothing in them takes longer than a minute of virtual time, unless a wake-up is missed.
+
+const aMoment = time.Minute
+
+// both calls two functions in goroutines of their own, and returns when both have returned.
+func both(a, b func()) {
+	done := make(chan struct{})
+	// Ends with a; both waits for it.
+	go func() {
+		defer close(done)
+		a()
+	}()
+	b()
+	<-done
+}
+
+// soon calls obtain with a context that lasts for a moment.
+func soon(t *testing.T, obtain func(ctx context.Context) (*Grant, error)) *Grant {
+	ctx, cancel := context.WithTimeout(t.Context(), aMoment)
+	defer cancel()
+	g, err := obtain(ctx)
+	assert.NoError(t, err)
+	return g
+}
+
+// takeLock returns a function that acquires a lock.
+func takeLock(e *Engine) func(ctx context.Context) (*Grant, error) {
+	return func(ctx context.Context) (*Grant, error) { return e.Obtain(ctx, wantLock(testDir)) }
+}
+
+// takeTwo returns a function that acquires two of so many permits.
+func takeTwo(e *Engine, total int) func(ctx context.Context) (*Grant, error) {
+	return func(ctx context.Context) (*Grant, error) { return permitsOf(e, total).Obtain(ctx, 2) }
+}
+
+// letGo releases a grant, and reports an error in any goroutine.
+func letGo(t *testing.T, g *Grant) {
+	if g != nil {
+		assert.NoError(t, outcomeOf(g, false))
+	}
+}
+
+func TestNoWakeUpIsMissedByAWaiterWhoseHolderReleases(t *testing.T) {
+	for name, take := range map[string]func(e *Engine) func(ctx context.Context) (*Grant, error){
+		"lock": takeLock, "permits": func(e *Engine) func(ctx context.Context) (*Grant, error) { return takeTwo(e, 3) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
+				for range 20 {
+					held := soon(t, take(a))
+					both(func() { letGo(t, held) }, func() { letGo(t, soon(t, take(b))) })
+				}
+			})
+		})
+	}
+}
+
+func TestNoWakeUpIsMissedByAWaiterThatAResizeSuits(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
+		for range 20 {
+			held := soon(t, takeTwo(a, 3))
+			both(func() { assert.NoError(t, permitsOf(a, 4).Resize(t.Context())) }, func() { letGo(t, soon(t, takeTwo(b, 0))) })
+			letGo(t, held)
+			require.NoError(t, permitsOf(a, 3).Resize(t.Context()))
+		}
+	})
+}
+
+func TestNoWakeUpIsMissedByAHoldWhoseNodeIsDeleted(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		e := startEngine(t, srv, "a", nil)
+		for range 20 {
+			g := soon(t, takeLock(e))
+			n := g.Nodes()[0]
+			both(g.WatchSelf, func() { assert.NoError(t, srv.DeleteNode(n.Path())) })
+			select {
+			case <-n.Gone.Done():
+			case <-time.After(aMoment):
+				t.Fatal("the hold does not end")
+			}
+			_ = outcomeOf(g, true)
+		}
+	})
+}
+
+func TestNoWakeUpIsMissedByAnAcquireThatQueuesAgain(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, _ *zktest.Server) {
+		r := new(rejoins)
+		for range 50 {
+			require.NoError(t, r.enter(t.Context()))
+			both(func() { r.leave(0, time.Second) }, func() {
+				ctx, cancel := context.WithTimeout(t.Context(), aMoment)
+				defer cancel()
+				assert.NoError(t, r.enter(ctx))
+			})
+			r.leave(0, time.Second)
+		}
+	})
+}
+
+// The caller gives up at the moment at which its turn comes. The next one must still follow.
+func TestNoWakeUpIsMissedBehindAnAcquireThatGivesUp(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, _ *zktest.Server) {
+		r := new(rejoins)
+		for range 50 {
+			require.NoError(t, r.enter(t.Context()))
+			ctx, cancel := context.WithCancel(t.Context())
+			both(func() {
+				both(func() { r.leave(0, time.Second) }, cancel)
+				r2, cancel2 := context.WithTimeout(t.Context(), aMoment)
+				defer cancel2()
+				if assert.NoError(t, r.enter(r2)) {
+					r.leave(0, time.Second)
+				}
+			}, func() {
+				if r.enter(ctx) == nil {
+					r.leave(0, time.Second)
+				}
+			})
+			require.Zero(t, r.running)
+		}
+	})
+}
+
+// The client is closed while the observer has the contender: either Recall or the caller removes it.
+func TestNoWakeUpIsMissedByACloseWhileTheObserverHasAContender(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		for range 20 {
+			e := startEngine(t, srv, "a", nil)
+			co := soon(t, takeLock(e)).lead
+			path := co.Path()
+			both(e.Recall, func() {
+				_ = co.lend(func() {})
+				<-e.remove(co)
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), aMoment)
+			require.NoError(t, srv.WaitGone(ctx, path))
+			cancel()
+		}
+	})
+}
