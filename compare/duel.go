@@ -3,13 +3,9 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/zklock-go/zklock/compare/report"
@@ -35,8 +31,7 @@ func duel(args []string) error {
 		if *rounds > 0 {
 			plan.Rounds = *rounds
 		}
-		err = measureDuel(plan, *out, results)
-		if err != nil {
+		if _, err := measureTo(results, plan); err != nil {
 			return err
 		}
 	}
@@ -46,19 +41,4 @@ func duel(args []string) error {
 	}
 	fmt.Println(r.Duel())
 	return r.RenderDuel(*page)
-}
-
-func measureDuel(plan work.Plan, out, results string) error {
-	err := os.MkdirAll(out, 0o755)
-	if err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	r, err := measure(ctx, plan, out)
-	if err != nil {
-		return err
-	}
-	_ = os.Remove(filepath.Join(out, "unfinished.json"))
-	return r.Save(results)
 }

@@ -80,23 +80,14 @@ func run(args []string) error {
 		o.out, o.page = filepath.Join(o.out, "partial"), ""
 		results = filepath.Join(o.out, "results.json")
 	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	plan, err := o.plan()
 	if err != nil {
 		return err
 	}
-	r, err := measure(ctx, plan, o.out)
+	r, err := measureTo(results, plan)
 	if err != nil {
 		return err
 	}
-	if err := r.Save(results); err != nil {
-		return err
-	}
-	_ = os.Remove(filepath.Join(o.out, "unfinished.json"))
 	if err := r.Render(o.out, o.page); err != nil {
 		return err
 	}
@@ -200,6 +191,25 @@ func numbers(list string) ([]int, error) {
 		all = append(all, n)
 	}
 	return all, nil
+}
+
+// measureTo runs a plan and saves its results in a file, whose directory it creates.
+func measureTo(file string, plan work.Plan) (*report.Results, error) {
+	out := filepath.Dir(file)
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return nil, err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r, err := measure(ctx, plan, out)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Save(file); err != nil {
+		return nil, err
+	}
+	_ = os.Remove(filepath.Join(out, "unfinished.json"))
+	return r, nil
 }
 
 // saveEvery is the number of samples after which an unfinished run is saved.

@@ -148,24 +148,15 @@ func (t *trial) now() float64 { return time.Since(t.began).Seconds() }
 // close kills its process.
 func (t *trial) run(ctx context.Context, wg *sync.WaitGroup, release <-chan struct{}) {
 	for i, c := range t.others {
-		wg.Add(1)
 		// Owned by the caller, which waits: ends when stopped is closed or the process is killed.
-		go func() {
-			defer wg.Done()
-			t.turns(ctx, i+1, c)
-		}()
+		wg.Go(func() { t.turns(ctx, i+1, c) })
 	}
 	listening, stopListening := context.WithCancel(ctx)
 	teller := t.holder.locker.(ways.Teller)
-	wg.Add(2)
 	// Owned by the caller, which waits: ends with the holder's release.
-	go func() {
-		defer wg.Done()
-		t.listen(listening, teller)
-	}()
+	wg.Go(func() { t.listen(listening, teller) })
 	// Owned by the caller, which waits: ends when stopped is closed or the process is killed.
-	go func() {
-		defer wg.Done()
+	wg.Go(func() {
 		select {
 		case <-release:
 		case <-ctx.Done():
@@ -173,7 +164,7 @@ func (t *trial) run(ctx context.Context, wg *sync.WaitGroup, release <-chan stru
 		stopListening()
 		t.release(ctx)
 		t.turns(ctx, 0, t.holder)
-	}()
+	})
 }
 
 // listen records the signals of the holder's library up to the first loss.
@@ -213,16 +204,8 @@ func (t *trial) turns(ctx context.Context, who int, c contender) {
 			t.refuse(err)
 			// Some libraries' locks cannot be used again after an error.
 			c.locker = nil
-			sleep(ctx, turn)
+			_ = ways.Pause(ctx, turn)
 		}
-	}
-}
-
-// sleep waits for d, or for the end of ctx if that comes first.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }
 
@@ -239,7 +222,7 @@ func (t *trial) turn(ctx context.Context, who int, c *contender) (err error) {
 		return err
 	}
 	from := t.now()
-	sleep(ctx, turn)
+	_ = ways.Pause(ctx, turn)
 	t.granted(Grant{who, from, t.now()})
 	return c.locker.Unlock(ctx)
 }
@@ -269,13 +252,8 @@ func (t *trial) refuse(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	text := oneLine(err)
-	for _, known := range t.record.Refused {
-		if known == text {
-			return
-		}
-	}
 	const enough = 10
-	if len(t.record.Refused) < enough {
+	if len(t.record.Refused) < enough && !slices.Contains(t.record.Refused, text) {
 		t.record.Refused = append(t.record.Refused, text)
 	}
 }
@@ -313,12 +291,8 @@ func Run(ctx context.Context, clients []Client, faults []Fault, rounds int, repo
 			trials := make([][]Trial, len(groups))
 			var running sync.WaitGroup
 			for i, group := range groups {
-				running.Add(1)
 				// Owned by Run, which waits for it.
-				go func() {
-					defer running.Done()
-					trials[i] = together(ctx, group, f, round)
-				}()
+				running.Go(func() { trials[i] = together(ctx, group, f, round) })
 			}
 			running.Wait()
 			if ctx.Err() != nil {
@@ -393,12 +367,8 @@ func attempt(ctx context.Context, group []Client, f Fault, round int) ([]Trial, 
 	errs := make([]error, len(group))
 	var opening sync.WaitGroup
 	for i, c := range group {
-		opening.Add(1)
 		// Owned by attempt, which waits for it.
-		go func() {
-			defer opening.Done()
-			trials[i], errs[i] = newTrial(ctx, c, s)
-		}()
+		opening.Go(func() { trials[i], errs[i] = newTrial(ctx, c, s) })
 	}
 	opening.Wait()
 	defer func() {
@@ -413,7 +383,7 @@ func attempt(ctx context.Context, group []Client, f Fault, round int) ([]Trial, 
 	if err := s.ensemble.Healthy(ctx); err != nil {
 		return nil, err
 	}
-	sleep(ctx, settled)
+	_ = ways.Pause(ctx, settled)
 	for _, t := range trials {
 		if err := t.lock(ctx); err != nil {
 			return nil, err
@@ -429,7 +399,7 @@ func perform(ctx context.Context, s *stage, f Fault, round int, trials []*trial,
 	for _, t := range trials {
 		t.run(ctx, wg, release)
 	}
-	sleep(ctx, before+time.Duration(round)*phase)
+	_ = ways.Pause(ctx, before+time.Duration(round)*phase)
 	if err := early(trials); err != nil {
 		return nil, err
 	}
@@ -438,7 +408,7 @@ func perform(ctx context.Context, s *stage, f Fault, round int, trials []*trial,
 		return nil, fmt.Errorf("the fault itself failed: %w", err)
 	}
 	if !f.once {
-		sleep(ctx, lasts())
+		_ = ways.Pause(ctx, lasts())
 	}
 	if err := f.heal(ctx, s.ensemble, s.victim); err != nil {
 		return nil, fmt.Errorf("the fault's end failed: %w", err)
@@ -447,17 +417,13 @@ func perform(ctx context.Context, s *stage, f Fault, round int, trials []*trial,
 		return nil, fmt.Errorf("the servers did not become healthy again: %w", err)
 	}
 	healthy := time.Now()
-	sleep(ctx, after)
+	_ = ways.Pause(ctx, after)
 	close(release)
 	records := make([]Trial, len(trials))
 	var finishing sync.WaitGroup
 	for i, t := range trials {
-		finishing.Add(1)
 		// Owned by perform, which waits for it.
-		go func() {
-			defer finishing.Done()
-			records[i] = t.finish(struck, healthy)
-		}()
+		finishing.Go(func() { records[i] = t.finish(struck, healthy) })
 	}
 	finishing.Wait()
 	return records, nil

@@ -41,24 +41,17 @@ func LoadFaults(file string) (*FaultRun, error) {
 
 // Save writes a run as JSON, with each trial on its own line.
 func (r *FaultRun) Save(file string) error {
-	var out bytes.Buffer
 	head := *r
 	head.Trials = nil
 	text, err := json.Marshal(head)
 	if err != nil {
 		return err
 	}
-	out.Write(bytes.TrimSuffix(text, []byte("null}")))
-	for i, t := range r.Trials {
-		line, err := json.Marshal(t)
-		if err != nil {
-			return err
-		}
-		out.WriteString([]string{"[\n", ",\n"}[min(i, 1)])
-		out.Write(line)
+	trials, err := lines(r.Trials, ",\n")
+	if err != nil {
+		return err
 	}
-	out.WriteString("\n]}\n")
-	return os.WriteFile(file, out.Bytes(), 0o644)
+	return os.WriteFile(file, fmt.Appendf(nil, "%s[\n%s\n]}\n", bytes.TrimSuffix(text, []byte("null}")), trials), 0o644)
 }
 
 // RenderFaults draws a run's pictures next to its file and replaces the generated parts of a page.

@@ -65,16 +65,27 @@ func (r *Results) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	samples := make([][]byte, len(r.Samples))
-	for i, s := range r.Samples {
-		if samples[i], err = json.Marshal(s); err != nil {
-			return nil, err
-		}
+	samples, err := lines(r.Samples, ",\n  ")
+	if err != nil {
+		return nil, err
 	}
 	text = bytes.Replace(text, []byte(`"load_averages": null`), append([]byte(`"load_averages": `), loads...), 1)
-	list := append([]byte("\"samples\": [\n  "), bytes.Join(samples, []byte(",\n  "))...)
+	list := append([]byte("\"samples\": [\n  "), samples...)
 	text = bytes.Replace(text, []byte(`"samples": null`), append(list, "\n ]"...), 1)
 	return append(text, '\n'), nil
+}
+
+// lines returns each of all as JSON, with between between them.
+func lines[T any](all []T, between string) ([]byte, error) {
+	texts := make([][]byte, len(all))
+	for i, one := range all {
+		text, err := json.Marshal(one)
+		if err != nil {
+			return nil, err
+		}
+		texts[i] = text
+	}
+	return bytes.Join(texts, []byte(between)), nil
 }
 
 // Load reads a file written by Save.

@@ -92,15 +92,8 @@ func (s *Set) Postgres(ctx context.Context) (*Process, error) {
 	return p, pgExec(ctx, p.Addr, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
 }
 
-// PostgresPair is a primary and its asynchronous standby, behind one address that Promote moves.
-type PostgresPair struct {
-	Primary, Standby *Process
-	Front            *Switch
-	link             *Switch
-}
-
 // PostgresPair starts a primary and a streaming standby and waits until the standby is in sync.
-func (s *Set) PostgresPair(ctx context.Context) (*PostgresPair, error) {
+func (s *Set) PostgresPair(ctx context.Context) (*Pair, error) {
 	primary, err := s.Postgres(ctx)
 	if err != nil {
 		return nil, err
@@ -125,43 +118,16 @@ func (s *Set) PostgresPair(ctx context.Context) (*PostgresPair, error) {
 	if err := standby.Start(ctx); err != nil {
 		return nil, err
 	}
-	front, err := s.NewSwitch(primary.Addr)
-	if err != nil {
-		return nil, err
-	}
-	pair := &PostgresPair{Primary: primary, Standby: standby, Front: front, link: link}
-	return pair, pair.inSync(ctx)
-}
-
-// inSync waits until the standby has replayed all that the primary has written.
-func (r *PostgresPair) inSync(ctx context.Context) error {
-	return eventually(ctx, func() error {
-		behind, err := pgQuery[int64](ctx, r.Primary.Addr,
+	inSync := func(ctx context.Context) error {
+		behind, err := pgQuery[int64](ctx, primary.Addr,
 			"SELECT coalesce(min(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)), 1)::bigint FROM pg_stat_replication")
 		if err == nil && behind > 0 {
 			err = fmt.Errorf("standby is %d bytes behind", behind)
 		}
 		return err
-	})
-}
-
-// Lag lets the standby catch up and then cuts its link.
-func (r *PostgresPair) Lag(ctx context.Context) error {
-	if err := r.inSync(ctx); err != nil {
-		return err
 	}
-	r.link.Cut()
-	return nil
-}
-
-// Promote kills the primary, makes the standby the primary and moves the clients' address to it.
-func (r *PostgresPair) Promote(ctx context.Context) error {
-	r.Primary.Kill()
-	if err := pgExec(ctx, r.Standby.Addr, "SELECT pg_promote()"); err != nil {
-		return err
-	}
-	r.Front.Point(r.Standby.Addr)
-	return nil
+	promote := func(ctx context.Context) error { return pgExec(ctx, standby.Addr, "SELECT pg_promote()") }
+	return s.newPair(ctx, &Pair{Primary: primary, Standby: standby, link: link, inSync: inSync, promote: promote})
 }
 
 func pgExec(ctx context.Context, addr, statement string) error {

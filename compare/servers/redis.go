@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -61,15 +62,8 @@ func (s *Set) Redlock(ctx context.Context) ([]*Process, error) {
 	return all, nil
 }
 
-// RedisPair is a primary and its asynchronous replica, behind one address that Promote moves.
-type RedisPair struct {
-	Primary, Replica *Process
-	Front            *Switch // between the clients and the primary
-	link             *Switch // between the replica and the primary
-}
-
 // RedisPair starts a primary and a replica and waits until the replica is in sync.
-func (s *Set) RedisPair(ctx context.Context) (*RedisPair, error) {
+func (s *Set) RedisPair(ctx context.Context) (*Pair, error) {
 	primary, err := s.newRedis("redis-primary", "--repl-diskless-sync-delay", "0")
 	if err != nil {
 		return nil, err
@@ -89,34 +83,18 @@ func (s *Set) RedisPair(ctx context.Context) (*RedisPair, error) {
 	if err := replica.Start(ctx); err != nil {
 		return nil, err
 	}
-	front, err := s.NewSwitch(primary.Addr)
-	if err != nil {
-		return nil, err
-	}
-	pair := &RedisPair{Primary: primary, Replica: replica, Front: front, link: link}
-	return pair, eventually(ctx, func() error {
+	inSync := func(ctx context.Context) error {
 		info, err := redisInfo(ctx, replica.Addr, "replication")
 		if err == nil && info["master_link_status"] != "up" {
 			err = fmt.Errorf("replica's link is %s", info["master_link_status"])
 		}
 		return err
-	})
-}
-
-// Lag cuts the replica's link, so that what is written from now on is acknowledged but not replicated.
-func (r *RedisPair) Lag(context.Context) error {
-	r.link.Cut()
-	return nil
-}
-
-// Promote kills the primary, makes the replica the primary and moves the clients' address to it.
-func (r *RedisPair) Promote(ctx context.Context) error {
-	r.Primary.Kill()
-	if _, err := redisCommand(ctx, r.Replica.Addr, "REPLICAOF NO ONE"); err != nil {
+	}
+	promote := func(ctx context.Context) error {
+		_, err := redisCommand(ctx, replica.Addr, "REPLICAOF NO ONE")
 		return err
 	}
-	r.Front.Point(r.Replica.Addr)
-	return nil
+	return s.newPair(ctx, &Pair{Primary: primary, Standby: replica, link: link, inSync: inSync, promote: promote})
 }
 
 // redisCommand sends one inline command and returns its reply's text.
@@ -148,7 +126,7 @@ func redisCommand(ctx context.Context, addr, command string) (string, error) {
 		return "", err
 	}
 	body := make([]byte, size)
-	if _, err := readFull(in, body); err != nil {
+	if _, err := io.ReadFull(in, body); err != nil {
 		return "", err
 	}
 	return string(body), nil

@@ -3,10 +3,8 @@
 package servers
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -83,5 +81,3 @@ func fields(text, sep string) map[string]string {
 	}
 	return out
 }
-
-func readFull(in *bufio.Reader, into []byte) (int, error) { return io.ReadFull(in, into) }

@@ -31,9 +31,8 @@ func (s *Set) NewDistance(target string, delay time.Duration) (*Switch, error) {
 		return nil, err
 	}
 	sw := &Switch{listener: l, delay: delay, target: target, conns: map[net.Conn]struct{}{}}
-	sw.wg.Add(1)
 	// Owned by the Switch; ends when Close closes the listener, and Close waits for it.
-	go sw.accept()
+	sw.wg.Go(sw.accept)
 	s.atEnd(sw.Close)
 	return sw, nil
 }
@@ -71,7 +70,6 @@ func (sw *Switch) Close() {
 }
 
 func (sw *Switch) accept() {
-	defer sw.wg.Done()
 	for {
 		in, err := sw.listener.Accept()
 		if err != nil {
@@ -93,10 +91,9 @@ func (sw *Switch) forward(in net.Conn) {
 	if !sw.keep(target, in, out) {
 		return
 	}
-	sw.wg.Add(2)
 	// Owned by the Switch: each ends when one of the connections is closed, at the latest by Point or Close. Close waits.
-	go sw.pipe(in, out)
-	go sw.pipe(out, in)
+	sw.wg.Go(func() { sw.pipe(in, out) })
+	sw.wg.Go(func() { sw.pipe(out, in) })
 }
 
 // keep registers a pair of connections. It closes them and returns false if the Switch has another target by now.
@@ -114,7 +111,6 @@ func (sw *Switch) keep(target string, pair ...net.Conn) bool {
 }
 
 func (sw *Switch) pipe(to, from net.Conn) {
-	defer sw.wg.Done()
 	passOn(to, from, sw.delay)
 	_ = to.Close()
 	_ = from.Close()

@@ -128,7 +128,7 @@ func (l *redsyncLocker) Sign(ctx context.Context) (Sign, error) {
 		if left <= 0 {
 			return Loss, nil
 		}
-		if err := pause(ctx, min(left, Lease/3)); err != nil {
+		if err := Pause(ctx, min(left, Lease/3)); err != nil {
 			return "", err
 		}
 		ok, _ := l.mutex.ExtendContext(ctx)

@@ -190,7 +190,7 @@ func (l *rlockLocker) wait(ctx context.Context) error {
 
 func (l *rlockLocker) renew(ctx context.Context) {
 	defer close(l.done)
-	for pause(ctx, Lease/3) == nil {
+	for Pause(ctx, Lease/3) == nil {
 		renewed, err := rlockRenew.Run(ctx, l.session.client, []string{l.key}, l.args()...).Int()
 		if err == nil && renewed == 0 {
 			return // lost; Redisson does not notify the holder, either

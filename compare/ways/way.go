@@ -104,8 +104,8 @@ func Named(name string, at Endpoints) (Way, error) {
 	return nil, fmt.Errorf("no way is called %q", name)
 }
 
-// pause waits for d. If ctx is done first, it returns ctx.Err().
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits for d. If ctx is done first, it returns ctx.Err().
+func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -123,7 +123,7 @@ func poll(ctx context.Context, ask func() (bool, error)) error {
 		if yes || err != nil {
 			return err
 		}
-		if err := pause(ctx, Poll); err != nil {
+		if err := Pause(ctx, Poll); err != nil {
 			return err
 		}
 	}
