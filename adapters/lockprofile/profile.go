@@ -29,6 +29,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/pprof/profile"
+
 	"github.com/zklock-go/zklock/observe"
 )
 
@@ -188,7 +190,9 @@ func begunAt(held []grip, since time.Time) int {
 
 // Write writes the profile in the format of go tool pprof.
 func (p *Profile) Write(w io.Writer) error {
-	e := newEncoder([]valueType{{"waits", "count"}, {"wait", "nanoseconds"}, {"holds", "count"}, {"hold", "nanoseconds"}}, "wait")
+	e := newEncoder([]*profile.ValueType{
+		{Type: "waits", Unit: "count"}, {Type: "wait", Unit: "nanoseconds"}, {Type: "holds", Unit: "count"}, {Type: "hold", Unit: "nanoseconds"},
+	}, "wait")
 	for s, t := range p.present() {
 		stack := s.stack[:]
 		for len(stack) > 0 && stack[len(stack)-1] == 0 {
@@ -196,7 +200,7 @@ func (p *Profile) Write(w io.Writer) error {
 		}
 		e.sample(stack, s.name, t.waits, int64(t.wait), t.holds, int64(t.hold))
 	}
-	return e.writeTo(w)
+	return e.out.Write(w)
 }
 
 // present returns the measurements up to now, including the holds that have not ended.
