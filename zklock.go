@@ -146,7 +146,7 @@ type Client struct {
 // (zk1:2181,zk2:2181/app). The chroot is prepended to Options.Root. If a server is malformed,
 // Connect returns ErrInvalid.
 func Connect(ctx context.Context, servers []string, opts *Options) (*Client, error) {
-	servers, o, err := complete(servers, opts)
+	servers, o, _, err := complete(servers, opts)
 	if err != nil {
 		return nil, fmt.Errorf("zklock: connect: %w", err)
 	}
@@ -180,24 +180,22 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 	return c, nil
 }
 
-// complete returns the servers' addresses, and the options with their defaults. The chroot that follows
-// the servers is then a part of Root.
-func complete(servers []string, opts *Options) ([]string, *Options, error) {
-	servers, chroot, err := parseServers(servers)
-	if err != nil {
-		return nil, nil, err
+// complete returns the servers' addresses, the options with their defaults, and the chroot that follows
+// the servers, which is then a part of Root.
+func complete(list []string, opts *Options) (servers []string, o *Options, chroot string, err error) {
+	if servers, chroot, err = parseServers(list); err != nil {
+		return nil, nil, "", err
 	}
 	if opts == nil || opts.Dialer == nil {
 		if err := conn.CheckReachable(servers); err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+			return nil, nil, "", fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 	}
-	o, err := opts.withDefaults()
-	if err != nil {
-		return nil, nil, err
+	if o, err = opts.withDefaults(); err != nil {
+		return nil, nil, "", err
 	}
 	o.Root = chroot + o.Root
-	return servers, o, nil
+	return servers, o, chroot, nil
 }
 
 // maxLibraryFrame limits the frames that the client library reads, and the memory that it allocates
@@ -698,12 +696,12 @@ func init() {
 		return bridge.Client{Engine: c.engine, Root: c.root, Identity: c.identity}
 	}
 	bridge.TargetOf = func(servers []string, opts any) (bridge.Target, error) {
-		servers, o, err := complete(servers, opts.(*Options))
+		servers, o, chroot, err := complete(servers, opts.(*Options))
 		if err != nil {
 			return bridge.Target{}, err
 		}
 		return bridge.Target{
-			Servers: servers, Root: o.Root, Dial: o.dialOne(), Login: o.login(), Credentials: o.credentials(),
+			Servers: servers, Chroot: chroot, Root: o.Root, Dial: o.dialOne(), Login: o.login(), Credentials: o.credentials(),
 			SessionTimeout: o.SessionTimeout, TickTime: o.TickTime, ACL: o.ACL,
 		}, nil
 	}

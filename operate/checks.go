@@ -39,7 +39,7 @@ func report(t bridge.Target, all []*member, s site) *Report {
 	}
 	for _, check := range []func() Check{
 		f.reach, f.list, f.leader, f.login, f.version, f.ensemble, f.guard, f.multi, f.tick, f.minimum,
-		f.timeout, f.resume, f.latency, f.containers, f.access, f.clock,
+		f.timeout, f.resume, f.latency, f.containers, f.chroot, f.access, f.clock,
 	} {
 		r.Checks = append(r.Checks, f.settle(check()))
 	}
@@ -78,7 +78,7 @@ func (f *findings) askedFor(id string) []*member {
 		return slices.DeleteFunc(slices.Clone(f.all), func(m *member) bool { return m.late || m.unreached != nil })
 	case "guard", "multi", "containers", "latency":
 		return f.measured
-	case "access":
+	case "chroot", "access":
 		return f.allIf(f.site.tried)
 	case "clock":
 		return f.allIf(f.site.timed)
@@ -414,6 +414,21 @@ func (f *findings) containers() Check {
 		Why:    "Without container nodes, the directories of unused locks remain.",
 		Advice: "Use few paths, or delete the empty directories of unused locks periodically.",
 	}.find(Warn, f.given, func(m *member) bool { return m.flat }, always("has no container nodes"))
+}
+
+func (f *findings) chroot() Check {
+	c := Check{
+		ID: "chroot", Summary: "the list of servers has no chroot",
+		Why:    "zklock creates a missing chroot. If it is mistyped, these clients and those with the right one can hold the same lock.",
+		Advice: "Correct the chroot, or create it.",
+	}
+	if f.Chroot != "" {
+		c.Summary = "the chroot " + escape.Text(f.Chroot) + " exists"
+	}
+	if f.site.unmade {
+		c.Status, c.Summary = Warn, "the chroot "+escape.Text(f.Chroot)+" does not exist"
+	}
+	return c
 }
 
 func (f *findings) access() Check {

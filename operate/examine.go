@@ -262,7 +262,7 @@ func (x *examiner) visit(ctx context.Context, members []*member, s *site) {
 			continue
 		}
 		defer d.End()
-		s.path = x.nearest(d)
+		s.path, s.unmade = x.nearest(d), x.lacksChroot(d)
 		s.refused = x.tryLock(d, s.path)
 		if s.refused == nil {
 			s.ahead, s.timed = x.readClock(d, s.path)
@@ -281,6 +281,15 @@ func (x *examiner) nearest(d *conn.Direct) string {
 		}
 	}
 	return "/"
+}
+
+// lacksChroot reports whether the chroot does not exist.
+func (x *examiner) lacksChroot(d *conn.Direct) bool {
+	if x.Chroot == "" {
+		return false
+	}
+	r, err := d.Ask(frames.Exists(x.Chroot))
+	return err == nil && r.Code == frames.CodeNoNode
 }
 
 // steps describes the operations of tryLock, except for the last one.

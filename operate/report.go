@@ -98,6 +98,7 @@ func (m *member) answers() bool { return m.serves() && m.refused == nil && m.noM
 type site struct {
 	listed  map[string]int // how often each address is in the list of servers
 	path    string         // the nearest existing node
+	unmade  bool           // the chroot does not exist
 	tried   bool
 	refused error         // what a lock needs and the servers refuse
 	ahead   time.Duration // by how much the leader's clock is ahead of ours

@@ -32,7 +32,8 @@ type Hold struct {
 // Target contains what a client would connect to, and how.
 type Target struct {
 	Servers                  []string
-	Root                     string // the prefix of every path
+	Chroot                   string // of the list of servers
+	Root                     string // the prefix of every path; begins with Chroot
 	Dial                     zk.Dialer
 	Login                    *conn.Login      // nil: none
 	Credentials              []frames.Request // without that of a login

@@ -76,6 +76,30 @@ func TestExamineFindsNothingInAHealthyEnsemble(t *testing.T) {
 }
 
 //zklock:promise P19.12
+func TestExamineFindsAMissingChroot(t *testing.T) {
+	virtual(t, sound, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.PutNode("/prod", nil))
+		for _, c := range []struct {
+			chroot, summary string
+			status          operate.Status
+		}{
+			{"/prod", "the chroot /prod exists", operate.OK},
+			{"/Prod", "the chroot /Prod does not exist", operate.Warn},
+			{"", "the list of servers has no chroot", operate.OK},
+		} {
+			servers := []string{strings.Join(srv.Addrs(), ",") + c.chroot}
+			r, err := operate.Examine(t.Context(), servers, &zklock.Options{Dialer: srv.Dial, Root: "/locks"}) // which does not exist
+			require.NoError(t, err)
+			i := slices.IndexFunc(r.Checks, func(check operate.Check) bool { return check.ID == "chroot" })
+			require.GreaterOrEqual(t, i, 0)
+			assert.Equal(t, c.summary, r.Checks[i].Summary)
+			assert.Equal(t, c.status, r.Checks[i].Status)
+		}
+		assert.NotContains(t, srv.Tree(), "/Prod", "the check does not create it")
+	})
+}
+
+//zklock:promise P19.12
 func TestExamineFindsEachDefect(t *testing.T) {
 	const warn, fail = operate.Warn, operate.Fail
 	slow := func(d time.Duration) func(*rand.Rand) time.Duration {
