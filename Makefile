@@ -1,5 +1,5 @@
 # One list of the nested modules: each exists to keep its dependencies out of the root's go.mod.
-NESTED := tools adapters/gocron adapters/otel adapters/prometheus adapters/sqlfence adapters/readiness adapters/lockprofile adapters/goose adapters/migrate adapters/certmagic adapters/leaderelection adapters/kerberos adapters/certmagic/test adapters/gocron/test adapters/goose/test adapters/leaderelection/test adapters/otel/test adapters/prometheus/test adapters/sqlfence/test cmd/zklock/browser cmd/zklock/kerberos internal/evidence/crons compare integration zkcontainer
+NESTED := tools adapters/gocron adapters/otel adapters/prometheus adapters/sqlfence adapters/readiness adapters/lockprofile adapters/goose adapters/migrate adapters/certmagic adapters/caddy adapters/leaderelection adapters/kerberos adapters/certmagic/test adapters/caddy/test adapters/gocron/test adapters/goose/test adapters/leaderelection/test adapters/otel/test adapters/prometheus/test adapters/sqlfence/test cmd/zklock/browser cmd/zklock/kerberos internal/evidence/crons compare integration zkcontainer
 
 nested  := $(patsubst %/go.mod,%,$(wildcard $(NESTED:%=%/go.mod)))
 modules := . $(nested)
@@ -23,7 +23,7 @@ ARGS     ?=
 GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.13.3
 
 .DEFAULT_GOAL := help
-.PHONY: help fmt lint gofmt analyze vulncheck tidy workflows test test-all test-unit test-integration race fuzz suites parity sessions availability idle soak scale fleet crowd mutants yields survivors model crowd compare duel report promises picture screenshots bench man apidiff image snapshot reproducible release
+.PHONY: help fmt lint gofmt analyze vulncheck tidy workflows test test-all test-unit test-integration race fuzz suites parity sessions availability idle soak scale fleet crowd mutants yields survivors model crowd compare duel report promises picture screenshots bench man apidiff resolve image snapshot reproducible release
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -158,6 +158,9 @@ man: ## the command's manual page and completions, into bin/
 
 apidiff: ## what has changed in the exported surface since the last tag; fails on what breaks callers
 	@tools/apidiff
+
+resolve: ## what a first release needs: each published module can be downloaded by its tag alone
+	go run -C tools ./resolve v0.1.0
 
 image: ## a container image of the command, from nothing but its binary
 	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags '-s -w' -o bin/zklock ./cmd/zklock

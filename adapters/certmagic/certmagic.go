@@ -106,7 +106,7 @@ func (s *Storage) obtain(key string, n *name, take func(*zklock.Mutex) (*zklock.
 }
 
 // Unlock releases the lock, even if ctx is done. It waits for at most the session timeout. If
-// the lock was lost, Unlock returns nil. An error means that the lock may not be free yet: if
+// the lock was lost, or the client is closed, Unlock returns nil. An error means that the lock may not be free yet: if
 // no server can be reached, it becomes free after a session timeout.
 func (s *Storage) Unlock(ctx context.Context, key string) error {
 	n, hold := s.take(key)
@@ -114,10 +114,11 @@ func (s *Storage) Unlock(ctx context.Context, key string) error {
 		return fmt.Errorf("zkcertmagic: unlock %s: %w", key, zklock.ErrNotHeld)
 	}
 	defer func() { <-n.turn; s.leave(key, n) }()
-	if err := hold.Unlock(context.WithoutCancel(ctx)); err != nil && !errors.Is(err, zklock.ErrLost) {
-		return err
+	err := hold.Unlock(context.WithoutCancel(ctx))
+	if errors.Is(err, zklock.ErrLost) || errors.Is(err, zklock.ErrClosed) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // RenewLockLease returns an error if the lock is no longer held, which makes certmagic's

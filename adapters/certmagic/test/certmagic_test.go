@@ -197,6 +197,17 @@ func TestALockIsReleasedUnderAnEndedContext(t *testing.T) {
 	assert.Empty(t, srv.Ephemerals(srv.Sessions()[0].ID))
 }
 
+// A program that exits may close the client before certmagic.CleanUpOwnLocks.
+func TestALockOfAClosedClientIsReleased(t *testing.T) {
+	srv := zktest.Start(t)
+	client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.Dial})
+	require.NoError(t, err)
+	s := zkcertmagic.NewStorage(&certmagic.FileStorage{Path: t.TempDir()}, client, "/certs")
+	require.NoError(t, s.Lock(t.Context(), name))
+	require.NoError(t, client.Close())
+	assert.NoError(t, s.Unlock(t.Context(), name))
+}
+
 // TestOneHoldsUnderAnyFault uses a storage's lock, from its wait to its release, with a fault at each request.
 func TestOneHoldsUnderAnyFault(t *testing.T) {
 	everystep.Through(t, 3, func(t *testing.T, srv *zktest.Server, over func()) {

@@ -61,6 +61,7 @@ var packages = map[string]string{
 	"zkgoose": "github.com/zklock-go/zklock/adapters/goose", "goose": "github.com/pressly/goose/v3",
 	"zkmigrate": "github.com/zklock-go/zklock/adapters/migrate", "migrate": "github.com/golang-migrate/migrate/v4", "database": "github.com/golang-migrate/migrate/v4/database",
 	"zkcertmagic": "github.com/zklock-go/zklock/adapters/certmagic", "certmagic": "github.com/caddyserver/certmagic",
+	"zkcaddy": "github.com/zklock-go/zklock/adapters/caddy", "caddy": "github.com/caddyserver/caddy/v2", "caddyconfig": "github.com/caddyserver/caddy/v2/caddyconfig",
 	"zkotel": "github.com/zklock-go/zklock/adapters/otel", "otel": "go.opentelemetry.io/otel",
 	"zkprometheus": "github.com/zklock-go/zklock/adapters/prometheus", "prometheus": "github.com/prometheus/client_golang/prometheus",
 	"promhttp": "github.com/prometheus/client_golang/prometheus/promhttp",

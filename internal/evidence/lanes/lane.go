@@ -40,7 +40,7 @@ const kerberos = "adapters/kerberos"
 
 // heavy are the modules that are tested only by a run of everything: they compile the most, wait for a browser or a KDC, and test
 // code that few commits can break. `make lint` checks them on each commit.
-var heavy = []string{"adapters/gocron/test", kerberos, "adapters/leaderelection", "adapters/leaderelection/test", browser}
+var heavy = []string{"adapters/caddy", "adapters/caddy/test", "adapters/gocron/test", kerberos, "adapters/leaderelection", "adapters/leaderelection/test", browser}
 
 // leftOut describes the tests that a run on a commit leaves to a run of everything.
 const leftOut = "heavy modules; the command's long tests; on real servers: ZooKeeper 3.9, Curator and kazoo, seven of nine faults, sequences of parity, a restore, long runs"
