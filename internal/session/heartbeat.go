@@ -157,11 +157,7 @@ func (b *beats) run() {
 	timer := time.NewTimer(never)
 	defer timer.Stop()
 	for b.requests.Life.Err() == nil {
-		s, changed := b.requests.Link.State()
-		var moved <-chan struct{} // nil without a connection; then changed is closed when there is one
-		if s != nil {
-			moved = s.Reattached()
-		}
+		s, changed := b.requests.Link.State() // changed is also closed when another connection carries s
 		wait := b.act(s)
 		if wait <= 0 {
 			continue
@@ -170,7 +166,6 @@ func (b *beats) run() {
 		select {
 		case <-timer.C:
 		case <-changed:
-		case <-moved:
 		case <-b.kick:
 		case <-b.requests.Life.Done():
 		}

@@ -194,19 +194,13 @@ func (r *Requests) GetACL(ctx context.Context, s *Session, path string) ([]zk.AC
 
 // UpToDate runs read on a server that has just forwarded a reply from a quorum, so read sees
 // everything that was committed before the call. A sync would not prove that: a leader that was
-// replaced but does not know it answers a sync by itself.
-func UpToDate[T any](ctx context.Context, r *Requests, s *Session, read func() (T, error)) (T, error) {
-	for {
-		moved := s.Reattached()
-		if err := r.askQuorum(ctx, s); err != nil {
-			var none T
-			return none, err
-		}
-		v, err := read()
-		if !IsClosed(moved) { // otherwise another server may have replied to read
-			return v, err
-		}
+// replaced but does not know it answers a sync by itself. If the session has moved to another server
+// since the reply, that server is as new: it refuses sessions that have seen more than it has.
+func UpToDate[T any](ctx context.Context, r *Requests, s *Session, read func() (T, error)) (none T, _ error) {
+	if err := r.askQuorum(ctx, s); err != nil {
+		return none, err
 	}
+	return read()
 }
 
 // askQuorum waits until a quorum has replied under s. It changes nothing and fires no watch.
