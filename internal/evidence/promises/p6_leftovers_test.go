@@ -504,7 +504,7 @@ func TestCyclesOfEveryKindLeaveNothingBehind(t *testing.T) {
 				require.LessOrEqual(t, last.watches, first.watches, "watches: %v", srv.Watches())
 				require.LessOrEqual(t, last.goroutines, first.goroutines, "goroutines: %s", stacks())
 				require.Less(t, objects, int64(n/2+n*u.keeps), "objects that each round of %d cycles leaves", n)
-				require.Less(t, bytes, int64(16*n+100*n*u.keeps), "bytes that each round of %d cycles leaves", n)
+				require.Less(t, bytes, int64(1<<10+16*n+100*n*u.keeps), "bytes that each round of %d cycles leaves", n) // the heap of a round without a leak varies by some hundred
 			})
 		})
 	}
