@@ -250,15 +250,9 @@ func (wa *waiter) awaitDelay(ctx context.Context, r recordAt, waits bool) error 
 	wa.setReason(pendingDelay{r.By, time.Now().Add(left)})
 	timer := time.NewTimer(left)
 	defer timer.Stop()
-	select {
-	case <-timer.C:
+	err = waitFor(ctx, &wa.OwnNode, timer.C)
+	if err == nil {
 		wa.becomeFirst()
-		return nil
-	case <-wa.Gone.Done():
-		return outcome.ErrGone
-	case <-wa.Sess.Over():
-		return outcome.ErrSessionOver
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
+	return err
 }

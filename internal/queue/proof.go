@@ -139,16 +139,10 @@ func (wa *waiter) awaitLease(ctx context.Context) error {
 			x.watchSelf() // when the wait ends, our nodes will not have been seen recently
 		}
 		wa.engine.Heart.Nudge() // replies to other requests may have made a proof due
-		select {
-		case <-ended:
-			ended = wa.Sess.Lease.TransactionEnd()
-		case <-wa.Gone.Done():
-			return outcome.ErrGone
-		case <-wa.Sess.Over():
-			return outcome.ErrSessionOver
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := waitFor(ctx, &wa.OwnNode, ended); err != nil {
+			return err
 		}
+		ended = wa.Sess.Lease.TransactionEnd()
 	}
 	return nil
 }

@@ -100,14 +100,24 @@ func (sw *selfWatch) await(ctx context.Context) error {
 			sw.follow(v)
 			return nil
 		}
-		select {
-		case <-v.Newer():
-		case <-n.Gone.Done():
-		case <-n.Sess.Over():
-			return outcome.ErrSessionOver
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := waitFor(ctx, n, v.Newer()); err != nil {
+			return err
 		}
+	}
+}
+
+// waitFor waits until happened is closed or sends a value. If our node n is gone before that, it returns ErrGone; if its session is
+// over, ErrSessionOver; if ctx is done, its cause.
+func waitFor[T any](ctx context.Context, n *session.OwnNode, happened <-chan T) error {
+	select {
+	case <-happened:
+		return nil
+	case <-n.Gone.Done():
+		return outcome.ErrGone
+	case <-n.Sess.Over():
+		return outcome.ErrSessionOver
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
