@@ -36,8 +36,8 @@ func (l link) String() string {
 }
 
 // slowLink measures a link for 60 session timeouts.
-func slowLink(t *testing.T, session, tick, roundTrip time.Duration) (l link) {
-	opts := zktest.Options{Servers: 3, TickTime: 2 * time.Second, Latency: fixed(roundTrip / 2)}
+func slowLink(t *testing.T, session, tick time.Duration, latency func(*rand.Rand) time.Duration) (l link) {
+	opts := zktest.Options{Servers: 3, TickTime: 2 * time.Second, Latency: latency}
 	virtual(t, opts, func(t *testing.T, srv *zktest.Server) {
 		c := connectWith(t, srv, &zklock.Options{SessionTimeout: session, TickTime: tick, Label: "a"})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -90,7 +90,7 @@ func TestSlowLinksMatchTheirTable(t *testing.T) {
 		trips := []time.Duration{2 * ms, 20 * ms, session / 100, session * 3 / 100, session / 16, session / 10, session / 8, session * 13 / 100, session * 15 / 100, session / 6}
 		for _, trip := range trips {
 			trip = trip.Round(ms)
-			line := fmt.Sprintf("| %d s | %v | %v | %v |", s, trip, slowLink(t, session, 0, trip), slowLink(t, session, 2*time.Second, trip))
+			line := fmt.Sprintf("| %d s | %v | %v | %v |", s, trip, slowLink(t, session, 0, fixed(trip/2)), slowLink(t, session, 2*time.Second, fixed(trip/2)))
 			t.Log(line)
 			row := fmt.Sprintf("| %d s | %v |", s, trip)
 			is := strings.TrimPrefix(line, row)
@@ -101,6 +101,33 @@ func TestSlowLinksMatchTheirTable(t *testing.T) {
 			assert.InDeltaSlice(t, parts(is, 0), parts(said, 0), 0.015, "what remains: %s", said)
 			require.InDeltaSlice(t, parts(is, 1), parts(said, 1), 1, "the share of the time: %s", said)
 			assert.InEpsilonSlice(t, parts(is, 2), parts(said, 2), 0.05, "requests: %s", said)
+		}
+	}
+}
+
+// The table of jitter in docs/capacity.md, which this test prints with -v. Each way takes a millisecond, and longer by a random part of
+// half the jitter. Every run draws other delays, so what remains can be a little more or less.
+//
+//zklock:promise P7.2 P2.5
+func TestJitterMatchesItsTable(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/capacity.md")
+	require.NoError(t, err)
+	for _, s := range []int{4, 10, 30}[:3/oneIn(3)] {
+		session := time.Duration(s) * time.Second
+		for _, percent := range []int{0, 1, 2, 4, 6, 8, 10} {
+			most := session*time.Duration(percent)/200 + 1
+			latency := func(r *rand.Rand) time.Duration { return time.Millisecond + time.Duration(r.Int64N(int64(most))) }
+			row := fmt.Sprintf("| %d s | 0 to %.2f T |", s, float64(percent)/100)
+			line := fmt.Sprintf("%s %v | %v |", row, slowLink(t, session, 0, latency), slowLink(t, session, 2*time.Second, latency))
+			t.Log(line)
+			_, said, ok := strings.Cut(string(page), row)
+			require.True(t, ok, "docs/capacity.md has no such row")
+			said, _, _ = strings.Cut(said, "\n")
+			is := strings.TrimPrefix(line, row)
+			assert.InDeltaSlice(t, parts(is, 0), parts(said, 0), 0.03, "what remains: %s", said)
+			require.InDeltaSlice(t, parts(is, 1), parts(said, 1), 1, "the share of the time: %s", said)
+			assert.InEpsilonSlice(t, parts(is, 2), parts(said, 2), 0.1, "requests: %s", said)
 		}
 	}
 }
