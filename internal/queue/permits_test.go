@@ -460,3 +460,50 @@ func TestAResizeBeforeTheWaitersWatchIsSetWakesIt(t *testing.T) {
 		release(t, held)
 	})
 }
+
+// Nobody was ahead of the waiter in the queue, so it has not watched its node there before. An operator evicts it by that node.
+//
+//zklock:promise P4.3
+func TestAWaiterForPermitsNoticesThatItsNodeInTheQueueIsDeleted(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
+		held, err := permitsOf(a, 2).Obtain(t.Context(), 2)
+		require.NoError(t, err)
+		waits := obtainLater(t, permitsOf(b, 2), 1)
+		time.Sleep(time.Second)
+		before := srv.Children(testDir + "/locks")
+		require.Len(t, before, 1)
+		require.NoError(t, srv.DeleteNode(testDir+"/locks/"+before[0]))
+		time.Sleep(time.Second)
+		after := srv.Children(testDir + "/locks")
+		require.Len(t, after, 1, "it queues again")
+		require.NotEqual(t, before, after)
+		release(t, held)
+		waits.release(t)
+	})
+}
+
+// A caller that leaves the queue of a semaphore writes a note. Otherwise each hand-off would list the queue, which may be long.
+//
+//zklock:promise P9.3
+func TestAQueueForPermitsIsNotListedAgain(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		var waits []*obtaining
+		for i := range 10 {
+			waits = append(waits, obtainLater(t, permitsOf(startEngine(t, srv, string(rune('a'+i)), nil), 1), 1))
+			time.Sleep(time.Second)
+		}
+		lists := 0
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpGetChildren2 && r.Path == testDir+"/locks" {
+				lists++
+			}
+			return zktest.Pass
+		})
+		for _, w := range waits {
+			w.release(t)
+			time.Sleep(time.Second)
+		}
+		require.Zero(t, lists)
+	})
+}
