@@ -49,7 +49,7 @@ func (b *bench) crashOne(ctx context.Context, w ways.Way, at ways.Endpoints, rou
 	// Owned by crashOne, which waits for its result, or abandons it when ctx is done.
 	go func() { got <- f.lockers[0].Lock(ctx) }()
 	// Let the next client queue. In each round, the crash comes at another time within the holder's renewal interval.
-	if err := sleep(ctx, time.Second+time.Duration(round)*270*time.Millisecond); err != nil {
+	if err := ways.Pause(ctx, time.Second+time.Duration(round)*270*time.Millisecond); err != nil {
 		return nil, err
 	}
 	died := time.Now()

@@ -121,7 +121,7 @@ func (b *bench) saleOf(ctx context.Context, family []ways.Way, fault string, rou
 	// Owned by saleOf, which waits for its result. Every sale calls ready, even if it fails.
 	go func() {
 		ready.Wait()
-		err := sleep(ctx, strikesAfter)
+		err := ways.Pause(ctx, strikesAfter)
 		if err == nil {
 			err = s.strike(ctx)
 		}
@@ -348,12 +348,8 @@ func (s *sale) run(ctx context.Context, fault string, ready func()) (map[string]
 	seen := [3]int{s.open.read(token), s.asking.read(token), s.fenced.read(token)}
 	var buyers sync.WaitGroup
 	for i := range s.others.lockers {
-		buyers.Add(1)
 		// Owned by run, which waits; ends with the sale or its context.
-		go func() {
-			defer buyers.Done()
-			s.buy(ctx, i, began)
-		}()
+		buyers.Go(func() { s.buy(ctx, i, began) })
 	}
 	ready()
 	if err := s.firstBuyer(ctx, fault, began, token, seen); err != nil {
@@ -370,7 +366,7 @@ func (s *sale) run(ctx context.Context, fault string, ready func()) (map[string]
 
 // firstBuyer holds the lock for a long time and then writes, regardless of the fault.
 func (s *sale) firstBuyer(ctx context.Context, fault string, began time.Time, token int64, seen [3]int) error {
-	if err := sleep(ctx, strikesAfter); err != nil {
+	if err := ways.Pause(ctx, strikesAfter); err != nil {
 		return err
 	}
 	if fault == Paused {
@@ -378,7 +374,7 @@ func (s *sale) firstBuyer(ctx context.Context, fault string, began time.Time, to
 			return err
 		}
 	}
-	if err := sleep(ctx, firstBuyerTakes(fault)-time.Since(began)); err != nil {
+	if err := ways.Pause(ctx, firstBuyerTakes(fault)-time.Since(began)); err != nil {
 		return err
 	}
 	if fault == Paused {
@@ -400,14 +396,14 @@ func (s *sale) firstBuyer(ctx context.Context, fault string, began time.Time, to
 
 // buy locks and buys in a loop, until everything is sold and the first buyer has finished.
 func (s *sale) buy(ctx context.Context, i int, began time.Time) {
-	if sleep(ctx, time.Duration(i)*buyersCome) != nil {
+	if ways.Pause(ctx, time.Duration(i)*buyersCome) != nil {
 		return
 	}
 	locker := s.others.lockers[i]
 	for ctx.Err() == nil && !s.finished() {
 		if err := locker.Lock(ctx); err != nil {
 			// The server may be down for a moment, and some libraries' locks cannot be used again after an error.
-			if sleep(ctx, 50*time.Millisecond) != nil {
+			if ways.Pause(ctx, 50*time.Millisecond) != nil {
 				return
 			}
 			if again, err := s.others.sessions[i].Locker(ctx, s.lock); err == nil {
@@ -418,7 +414,7 @@ func (s *sale) buy(ctx context.Context, i int, began time.Time) {
 		s.nextHolder.CompareAndSwap(0, int64(time.Since(began)))
 		s.buyOne(ctx, locker)
 		_ = locker.Unlock(ctx)
-		if s.allSold() && sleep(ctx, 20*time.Millisecond) != nil {
+		if s.allSold() && ways.Pause(ctx, 20*time.Millisecond) != nil {
 			return
 		}
 	}
@@ -427,7 +423,7 @@ func (s *sale) buy(ctx context.Context, i int, began time.Time) {
 func (s *sale) buyOne(ctx context.Context, locker ways.Locker) {
 	token := locker.Token()
 	seen := [3]int{s.open.read(token), s.asking.read(token), s.fenced.read(token)}
-	if sleep(ctx, 2*time.Millisecond) != nil {
+	if ways.Pause(ctx, 2*time.Millisecond) != nil {
 		return
 	}
 	s.open.order(seen[0], token)

@@ -3,6 +3,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,7 +142,7 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 	loops, stop := context.WithCancel(ctx)
 	defer stop()
 	run.start(loops)
-	if err := sleep(ctx, settle); err != nil {
+	if err := ways.Pause(ctx, settle); err != nil {
 		return nil, err
 	}
 	full := memory(weighed)
@@ -161,7 +162,7 @@ func (b *bench) race(ctx context.Context, w ways.Way, shape race) (map[string]fl
 			return nil, err
 		}
 	}
-	if err := sleep(ctx, b.plan.Window); err != nil {
+	if err := ways.Pause(ctx, b.plan.Window); err != nil {
 		return nil, err
 	}
 	to := time.Now()
@@ -309,14 +310,12 @@ func each(n int, do func(i int) error) error {
 		errs = make([]error, n)
 	)
 	for range min(n, parallel) {
-		wg.Add(1)
 		// Owned by each, which waits; ends when no number is left.
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				errs[i] = do(i)
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	return errors.Join(errs...)
@@ -376,10 +375,8 @@ func (r *runners) start(ctx context.Context) {
 }
 
 func (r *runners) run(ctx context.Context, i int) {
-	r.wg.Add(1)
 	// Owned by the runners: ends after a turn once stopping is set, or with an error. wait waits for it.
-	go func() {
-		defer r.wg.Done()
+	r.wg.Go(func() {
 		for !r.stopping.Load() {
 			if err := r.turn(ctx, i); err != nil {
 				if !r.stopping.Load() {
@@ -388,7 +385,7 @@ func (r *runners) run(ctx context.Context, i int) {
 				return
 			}
 		}
-	}()
+	})
 }
 
 func (r *runners) turn(ctx context.Context, i int) error {
@@ -441,21 +438,5 @@ func (r *runners) turns() []turn {
 }
 
 func (r *runners) firstError() error {
-	for _, err := range r.errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return cmp.Or(r.errs...)
 }
