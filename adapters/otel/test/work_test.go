@@ -17,6 +17,8 @@ import (
 
 	"github.com/zklock-go/zklock"
 	zkotel "github.com/zklock-go/zklock/adapters/otel"
+	"github.com/zklock-go/zklock/shards"
+	"github.com/zklock-go/zklock/slots"
 )
 
 // spanned calls do with a provider, and returns the spans that have ended, by name.
@@ -64,6 +66,61 @@ func TestDoThatDoesNotAcquireCallsNothing(t *testing.T) {
 	})
 }
 
+// valuesOf returns the attributes of a span.
+func valuesOf(s sdktrace.ReadOnlySpan) map[string]string {
+	values := map[string]string{}
+	for _, a := range s.Attributes() {
+		values[string(a.Key)] = fmt.Sprint(a.Value.AsInterface())
+	}
+	return values
+}
+
+func TestTheWorkOfASlotIsASpan(t *testing.T) {
+	inVirtualTime(t, nil, func(t *testing.T, b bench) {
+		var path string
+		all := spanned(func(p *sdktrace.TracerProvider) {
+			slot := slots.Named(b.client, "/jobs/report", "2026-01-01")
+			require.NoError(t, slot.Do(t.Context(), zkotel.Work(p, func(ctx context.Context) error {
+				path = zklock.HoldOf(ctx).Path()
+				return nil
+			})))
+		})
+		require.Contains(t, all, "zklock hold")
+		assert.Equal(t, path, valuesOf(all["zklock hold"])["zklock.path"])
+		assert.Equal(t, codes.Unset, all["zklock hold"].Status().Code)
+	})
+}
+
+func TestTheWorkOfEachShardIsASpan(t *testing.T) {
+	inVirtualTime(t, nil, func(t *testing.T, b bench) {
+		spans := tracetest.NewSpanRecorder()
+		p := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+		ctx, cancel := context.WithCancel(t.Context())
+		working := make(chan int)
+		ended := make(chan error, 1)
+		// Owned by the test, which waits for what it sends; ends with ctx.
+		go func() {
+			ended <- shards.Run(ctx, b.client, "/shards", 2, func(ctx context.Context, shard int) error {
+				return zkotel.Work(p, func(ctx context.Context) error {
+					working <- shard
+					<-ctx.Done()
+					return nil
+				})(ctx)
+			})
+		}()
+		assert.ElementsMatch(t, []int{0, 1}, []int{<-working, <-working})
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+		paths := map[string]bool{}
+		for _, s := range spans.Ended() {
+			assert.Equal(t, "zklock hold", s.Name())
+			assert.Equal(t, codes.Unset, s.Status().Code, "a shard whose work was canceled was not lost: %v", s.Status())
+			paths[valuesOf(s)["zklock.path"]] = true
+		}
+		assert.Len(t, paths, 2)
+	})
+}
+
 func TestTheWorkOfALeaderIsASpan(t *testing.T) {
 	inVirtualTime(t, nil, func(t *testing.T, b bench) {
 		failed := errors.New("no")
@@ -78,10 +135,7 @@ func TestTheWorkOfALeaderIsASpan(t *testing.T) {
 		hold := all["zklock hold"]
 		assert.Equal(t, hold.SpanContext().SpanID(), all["work"].Parent().SpanID())
 		assert.Equal(t, codes.Error, hold.Status().Code)
-		attributes := map[string]string{}
-		for _, a := range hold.Attributes() {
-			attributes[string(a.Key)] = fmt.Sprint(a.Value.AsInterface())
-		}
+		attributes := valuesOf(hold)
 		assert.Equal(t, "/e", attributes["zklock.path"])
 		assert.NotEmpty(t, attributes["zklock.token"])
 	})
