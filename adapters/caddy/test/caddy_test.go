@@ -3,7 +3,7 @@
 package zkcaddy_test
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -42,8 +42,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	bufio.NewReader(os.Stdin).ReadByte() // until the test ends
+	for !certmagic.Default.Storage.Exists(context.Background(), certificate) {
+		time.Sleep(time.Millisecond)
+	}
 }
+
+// certificate is where Caddy stores the certificate of the fleet.
+const certificate = "certificates/local/a.example/a.example.crt"
 
 // adapted returns the JSON that Caddy makes of a Caddyfile.
 func adapted(caddyfile string) ([]byte, error) {
@@ -195,8 +200,14 @@ func TestAFleetOfCaddyServersObtainsACertificateOnce(t *testing.T) {
 	require.NoError(t, err)
 	var all map[string]any
 	require.NoError(t, json.Unmarshal(config, &all))
-	all["apps"] = json.RawMessage(`{
-		"pki": {"certificate_authorities": {"local": {"install_trust": false}}},
+	const authority = `"pki": {"certificate_authorities": {"local": {"install_trust": false}}}`
+	all["apps"] = json.RawMessage("{" + authority + "}")
+	config, err = json.Marshal(all)
+	require.NoError(t, err)
+	// Caddy makes a certificate authority without a lock.
+	require.NoError(t, caddy.Load(config, true))
+	require.NoError(t, caddy.Stop())
+	all["apps"] = json.RawMessage("{" + authority + `,
 		"tls": {"certificates": {"automate": ["a.example"]}, "automation": {"policies": [{"issuers": [{"module": "internal"}]}]}}
 	}`)
 	config, err = json.Marshal(all)
@@ -204,33 +215,19 @@ func TestAFleetOfCaddyServersObtainsACertificateOnce(t *testing.T) {
 
 	binary, err := os.Executable()
 	require.NoError(t, err)
-	outcomes := make(chan string)
-	for range 3 {
+	var fleet []*exec.Cmd
+	var logs [3]bytes.Buffer
+	for i := range logs {
 		process := exec.CommandContext(t.Context(), binary)
 		process.Env = append(os.Environ(), beCaddy+"="+string(config))
-		_, err := process.StdinPipe()
-		require.NoError(t, err)
-		logs, err := process.StderrPipe()
-		require.NoError(t, err)
+		process.Stderr = &logs[i]
 		require.NoError(t, process.Start())
-		t.Cleanup(func() { _ = process.Wait() }) // killed by the test's context
-		// Owned by the test; ends when the process does.
-		go func() {
-			outcome := "ended"
-			for lines := bufio.NewScanner(logs); outcome == "ended" && lines.Scan(); {
-				for _, message := range []string{"certificate obtained successfully", "certificate already exists in storage"} {
-					if strings.Contains(lines.Text(), message) {
-						outcome = message
-					}
-				}
-				t.Log(lines.Text())
-			}
-			outcomes <- outcome
-		}()
+		fleet = append(fleet, process)
 	}
-	count := map[string]int{}
-	for range 3 {
-		count[<-outcomes]++
+	orders := 0
+	for i, process := range fleet {
+		assert.NoError(t, process.Wait(), "%s", &logs[i])
+		orders += strings.Count(logs[i].String(), `"obtaining certificate"`)
 	}
-	assert.Equal(t, map[string]int{"certificate obtained successfully": 1, "certificate already exists in storage": 2}, count)
+	assert.Equal(t, 1, orders, "%s%s%s", &logs[0], &logs[1], &logs[2])
 }
