@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -145,10 +147,24 @@ func needsOwn(t *testing.T) {
 	}
 }
 
+// officialSettings are lines of zoo.cfg in which the official image's configuration differs from zkcontainer's.
+var officialSettings = []string{"initLimit=5", "maxClientCnxns=60"}
+
+// adjusted returns opts with the image of this run and, with ZKLOCK_TEST_SETTINGS=official, with the official image's settings,
+// unless a test needs others. Debian's packages cannot start its AdminServer, because they lack Jetty.
+func adjusted(opts zkcontainer.Options) zkcontainer.Options {
+	opts.Image = lab.image
+	if os.Getenv("ZKLOCK_TEST_SETTINGS") == "official" {
+		opts.Config = append(slices.Clone(officialSettings), opts.Config...)
+		opts.SyncLimit = cmp.Or(opts.SyncLimit, 2)
+	}
+	return opts
+}
+
 // start starts an ensemble for one test.
 func start(t *testing.T, opts zkcontainer.Options) *zkcontainer.Ensemble {
 	needsOwn(t)
-	opts.Image = lab.image
+	opts = adjusted(opts)
 	return zkcontainer.RunEnsemble(t.Context(), t, max(1, opts.Servers), opts)
 }
 
@@ -158,8 +174,7 @@ func share(t *testing.T, name string, opts zkcontainer.Options) *zkcontainer.Ens
 	lab.mu.Lock()
 	defer lab.mu.Unlock()
 	if lab.shared[name] == nil {
-		opts.Image = lab.image
-		z, err := lab.engine.Start(context.Background(), opts)
+		z, err := lab.engine.Start(context.Background(), adjusted(opts))
 		require.NoError(t, err)
 		t.Logf("%s: ZooKeeper %s", name, z.Members[0].Version(t.Context()))
 		lab.shared[name] = z
