@@ -100,7 +100,7 @@ var errExpiring = fmt.Errorf("%w: the session is about to expire", ErrLost)
 // ends with the hold. Call the returned function when the guarded function has returned.
 func (h *Hold) within(ctx context.Context) (context.Context, func()) {
 	g := h.holding()
-	// Cancelling inside calls methods of its parent. With outer between them, these are not methods
+	// Canceling inside calls methods of its parent. With outer between them, these are not methods
 	// of the caller's own context type, which could block the end of the hold.
 	outer, end := context.WithCancel(h.enclose(ctx))
 	inside, cut := context.WithCancelCause(outer)

@@ -112,11 +112,11 @@ func (e *Engine) Close(ctx context.Context) error { return e.remove(ctx, e.run) 
 // runs returns the runs that have containers or networks on the engine.
 func (e *Engine) runs(ctx context.Context) (map[string]bool, error) {
 	found := map[string]bool{}
-	containers, err := e.API.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: labelled("")})
+	containers, err := e.API.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: labeled("")})
 	for _, c := range containers.Items {
 		found[c.Labels[label]] = true
 	}
-	networks, err2 := e.API.NetworkList(ctx, client.NetworkListOptions{Filters: labelled("")})
+	networks, err2 := e.API.NetworkList(ctx, client.NetworkListOptions{Filters: labeled("")})
 	for _, n := range networks.Items {
 		found[n.Labels[label]] = true
 	}
@@ -126,13 +126,13 @@ func (e *Engine) runs(ctx context.Context) (map[string]bool, error) {
 // remove removes everything that a run created. It ignores what is already gone.
 func (e *Engine) remove(ctx context.Context, run string) error {
 	var errs []error
-	containers, err := e.API.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: labelled(run)})
+	containers, err := e.API.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: labeled(run)})
 	errs = append(errs, err)
 	for _, c := range containers.Items {
 		_, err := e.API.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		errs = append(errs, unlessGone(err))
 	}
-	networks, err := e.API.NetworkList(ctx, client.NetworkListOptions{Filters: labelled(run)})
+	networks, err := e.API.NetworkList(ctx, client.NetworkListOptions{Filters: labeled(run)})
 	errs = append(errs, err)
 	for _, n := range networks.Items {
 		_, err := e.API.NetworkRemove(ctx, n.ID, client.NetworkRemoveOptions{})
@@ -141,7 +141,7 @@ func (e *Engine) remove(ctx context.Context, run string) error {
 	return errors.Join(errs...)
 }
 
-func labelled(run string) client.Filters {
+func labeled(run string) client.Filters {
 	if run == "" {
 		return make(client.Filters).Add("label", label)
 	}

@@ -74,7 +74,7 @@ func (c *memoryConn) RemoteAddr() net.Addr {
 // oneWay is one direction of a connection.
 type oneWay struct {
 	mu        sync.Mutex // guards the fields below
-	changed   sync.Cond  // signalled on each change that a read or write may wait for
+	changed   sync.Cond  // signaled on each change that a read or write may wait for
 	data      []byte     // unread bytes
 	finished  bool       // the writing end is closed
 	abandoned bool       // the reading end is closed

@@ -365,7 +365,7 @@ func TestRunReportsAProcessThatItCannotEnd(t *testing.T) {
 	i, root := startWithRoot(t, srv, "")
 	i.Process.Signal(syscall.SIGTERM)
 	eventually(t, "it says so", func() bool {
-		return strings.Contains(i.err.String(), fmt.Sprintf("DANGER: process %d (\"becomes-root\") cannot be signalled", root))
+		return strings.Contains(i.err.String(), fmt.Sprintf("DANGER: process %d (\"becomes-root\") cannot be signaled", root))
 	})
 	require.NoError(t, srv.DeleteNode("/l/"+srv.Children("/l")[0]))
 	assert.EqualValues(t, outcome.AtLarge, i.code())

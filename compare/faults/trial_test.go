@@ -10,17 +10,17 @@ import (
 	"github.com/zklock-go/zklock/compare/ways"
 )
 
-// signalled returns a trial whose holder has received this many signs.
-func signalled(client string, signs int) *trial {
+// signaled returns a trial whose holder has received this many signs.
+func signaled(client string, signs int) *trial {
 	return &trial{client: Client{Name: client}, record: Trial{Signs: make([]Sign, signs)}}
 }
 
 func TestClientsThatWereNotifiedBeforeTheFaultAreNamed(t *testing.T) {
-	if err := early([]*trial{signalled("one", 0), signalled("two", 0)}); err != nil {
+	if err := early([]*trial{signaled("one", 0), signaled("two", 0)}); err != nil {
 		t.Error(err)
 	}
 	var d *disturbed
-	if err := early([]*trial{signalled("one", 0), signalled("two", 1), signalled("three", 2)}); !errors.As(err, &d) || !slices.Equal(d.clients, []string{"two", "three"}) {
+	if err := early([]*trial{signaled("one", 0), signaled("two", 1), signaled("three", 2)}); !errors.As(err, &d) || !slices.Equal(d.clients, []string{"two", "three"}) {
 		t.Errorf("%v", err)
 	}
 }

@@ -47,7 +47,7 @@
  *   - Forwarded requests are no touches at the leader, only answers to pings and the session's being taken back.
  *   - Buckets: the expirer takes the session at any time after its timeout.
  *   - A session that is marked has ended: others are granted its locks a little later.
- *   - A request serves one beat. One request that serves several beats is modelled by several in a row.
+ *   - A request serves one beat. One request that serves several beats is modeled by several in a row.
  *   - The client sends only requests that count. The code decides that when the answer arrives, by the time at which the request was
  *     sent. It compares that time with one that it knew by then, so the model decides it when the request is sent. A beat has one
  *     request under way at a time, the one that the code would count. (With two beats a sync and a transaction can be under way

@@ -260,7 +260,7 @@ func (g *guard) report(denied []int) {
 // notSignalled and atLarge return the messages about processes that zklock cannot control.
 
 func notSignalled(pids []int) string {
-	return fmt.Sprintf("DANGER: %s cannot be signalled (owned by another user)", names(pids))
+	return fmt.Sprintf("DANGER: %s cannot be signaled (owned by another user)", names(pids))
 }
 
 func atLarge(pids []int) string {

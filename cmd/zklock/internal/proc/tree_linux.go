@@ -69,7 +69,7 @@ type reaper struct {
 
 	killing bool       // guarded by mu: the tree is being killed
 	dying   bool       // guarded by mu: processes of the tree were alive at the last call of kill
-	quiet   *sync.Cond // signalled when dying becomes false
+	quiet   *sync.Cond // signaled when dying becomes false
 
 	// Descendants that do not belong to the tree, if zklock has taken it over.
 	foreign  []Process
