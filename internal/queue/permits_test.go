@@ -469,6 +469,7 @@ func TestAWaiterForPermitsNoticesThatItsNodeInTheQueueIsDeleted(t *testing.T) {
 		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
 		held, err := permitsOf(a, 2).Obtain(t.Context(), 2)
 		require.NoError(t, err)
+		time.Sleep(time.Second) // a's node has left the queue
 		waits := obtainLater(t, permitsOf(b, 2), 1)
 		time.Sleep(time.Second)
 		before := srv.Children(testDir + "/locks")
