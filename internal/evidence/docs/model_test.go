@@ -52,7 +52,7 @@ func TestEachAssumptionHasItsMacro(t *testing.T) {
 	head, model, cut := strings.Cut(readModel(t, "lease.pml"), "*/")
 	require.True(t, cut)
 	macros := found(head, `(?m) ([A-Z]{5,})$`)
-	require.Len(t, macros, 11)
+	require.Len(t, macros, 12)
 	for _, m := range macros {
 		require.Regexp(t, `(?:#ifdef |defined\()`+m+`\b`, model)
 		require.Regexp(t, `without +`+m+` +'assumed:`, readModel(t, "check"))

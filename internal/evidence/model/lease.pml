@@ -35,8 +35,8 @@
  *   - A6: If servers negotiate different timeouts, none takes the session back with a shorter one without the
  *     client's hearing of it at once. (The leader counts by it from then on; an answer can be lost.)       LOSTATTACH
  *   - A1: The client's clock is not slower than the servers'.                                              SLOWCLOCK
- *   - A4: With STILL, the leader's machine may stop together with its clock, and continues as if no time had passed. Between
- *     two pings it stops for STILL units at most, and not while it owes a ping.                            LONGSTILL
+ *   - A4 (only with STILL): the leader's machine may stop together with its clock, and continues as if no time had passed. Between
+ *     two pings it stops for STILL units at most, and not while it owes a ping. NOSTANDSTILL takes away the rule of the client that allows for it.
  *   - A5: The expirer marks a session in time also if the leader stops in between.                         STILLEXPIRER
  *
  * Simplifications, each of which leaves the worst case in:
@@ -135,11 +135,6 @@
 #define DUE (HALF + 1)
 #else
 #define DUE HALF        /* half the leader's tick: its ping is due every so often */
-#endif
-#ifdef LONGSTILL
-#define STANDS (stood < STILL + PAUSE + 1) /* the client's pause bears a unit as well */
-#else
-#define STANDS (stood < STILL)
 #endif
 #ifdef OUTOFLINE
 #define reads ??
@@ -685,7 +680,7 @@ active proctype World() {
 #endif
 	:: d_step { PINGED && MARKED && TOLD -> passes(); say("-\n") }
 #if STILL
-	:: d_step { link != none && STANDS && PINGED && STILLMARKED && TOLD -> say("world     stops the leader and its clock\n"); stands(); say("-\n") }
+	:: d_step { link != none && stood < STILL && PINGED && STILLMARKED && TOLD -> say("world     stops the leader and its clock\n"); stands(); say("-\n") }
 #endif
 	:: d_step { link != none && !cut && TOLD -> say("world     cuts the stream from the follower to the leader\n"); drain(up); cut = true }
 	:: d_step { link != none && TOLD -> say("world     cuts the client off, and the follower\n"); unlink() } /* or the stream from the leader to the follower */
