@@ -48,7 +48,9 @@ func (b *book) excludesUntil(l *lock, life *life) time.Duration {
 	}
 	seen := never
 	for _, op := range l.ops {
-		if (op.Outcome == Refused || op.Outcome == Granted) && op.Client != b.lim.Stranger && op.Return >= life.removed && op != life.op {
+		// A try that was called before the deletion may have been refused before, and be kept by an observer since.
+		reads := op.Outcome == Refused && op.Call >= life.removed || op.Outcome == Granted && op.Return >= life.removed
+		if reads && op.Client != b.lim.Stranger && op != life.op {
 			seen = min(seen, op.Return)
 		}
 	}

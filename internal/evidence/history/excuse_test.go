@@ -260,6 +260,9 @@ func TestATryThatIsRefusedAfterTheLockDelayIsReported(t *testing.T) {
 	require.Empty(t, Check(lost(80), strict), "no one had read the queue before")
 	require.Empty(t, Check(lost(60, 86), strict), "its server may not know yet")
 	require.Equal(t, "P7", rules(Check(lost(60, 87), strict)))
+	early := lost(40, 87)
+	early.Ops[3].Return = 61 * ms
+	require.Empty(t, Check(early, strict), "it was refused before, and an observer kept it")
 }
 
 func TestALeaderThatNeverLedIsReported(t *testing.T) {
