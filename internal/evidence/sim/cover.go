@@ -252,6 +252,14 @@ func rowName(strength, i int) string { return fmt.Sprintf("%s/%d", rowNames[stre
 // rowNames are the names of arrays.
 var rowNames = map[int]string{2: "pairs", 3: "triples"}
 
+// pairPlans returns the names of the plans of pairs.
+func pairPlans() (names []string) {
+	for i := range arrays[2]() {
+		names = append(names, rowName(2, i))
+	}
+	return names
+}
+
 // rowPlan returns the plan with the name that rowName returns, or nil if there is none.
 func rowPlan(name string, seed uint64) *Plan {
 	array, number, _ := strings.Cut(name, "/")

@@ -118,6 +118,9 @@ func (p *process) newUser(seat, n int) *user {
 	}
 	if err != nil {
 		u.end()
+		if p.shared != nil && errors.Is(err, zklock.ErrInvalid) {
+			f.report("P18", "", fmt.Sprintf("%s: attach failed: %v", title, err))
+		}
 		return nil
 	}
 	f.mu.Lock()
@@ -138,17 +141,31 @@ func (p *process) connect(u *user) (*zklock.Client, error) {
 		LockDelay: f.plan.delayOf(p.spec, u.seat), Untrusted: f.plan.isUntrusted(p.spec, u.seat), Observer: u.watcher,
 	}
 	if p.shared != nil {
+		p.attachInVain(ctx, *opts)
 		return zklock.Attach(ctx, p.shared.conn, p.shared.hooks, opts)
 	}
 	opts.Dialer = f.srv.DialFrom(p.name)
 	if f.plan.TLS {
 		_, opts.TLS = certificate()
-		opts.Dialer = speakTLS(opts.Dialer)
+		opts.Dialer = speakTLS(opts.Dialer, f.handshakes)
 	}
 	if f.plan.Provider == inRounds {
 		opts.HostProvider = &round{}
 	}
 	return zklock.Connect(ctx, p.servers, opts)
+}
+
+// attachInVain tries to attach a client with a tick that is too long for the session, if ticks differ. It leaves nothing on the connection.
+func (p *process) attachInVain(ctx context.Context, opts zklock.Options) {
+	if p.f.plan.Mixed.TickTime != some {
+		return
+	}
+	opts.TickTime = 4 * p.spec.Session
+	c, err := zklock.Attach(ctx, p.shared.conn, p.shared.hooks, &opts)
+	if err == nil {
+		c.Close()
+		p.f.report("P18", "", fmt.Sprintf("%s: a client with a tick of %v attaches to a session of %v", p.name, opts.TickTime, p.spec.Session))
+	}
 }
 
 // occupy runs the workers of a user and, if its client is closed and the process is alive, those of the next user of its seat.

@@ -90,6 +90,38 @@ var failures = []fault{
 	{"follower, throttled", everybody(failing(overload))},
 }
 
+// dialings are the faults of a plan in which clients lose their connections, and the servers that they dial next take long.
+var dialings = []fault{
+	{"silent servers", everybody(silentServers)},
+	{"slow handshakes", everybody(slowHandshakes)},
+}
+
+// silentServers freezes one or two followers, which still accept connections, and drops all connections. Each client has more servers.
+func silentServers(f *fleet, r *rand.Rand) {
+	var frozen []*zktest.Member
+	for _, i := range r.Perm(f.plan.Servers)[:1+r.IntN(2)] {
+		if m := f.srv.Member(i); m != f.srv.Leader() {
+			m.Freeze()
+			frozen = append(frozen, m)
+		}
+	}
+	f.srv.DropConnections()
+	time.Sleep(around(r, 2*f.plan.Timeout))
+	for _, m := range frozen {
+		m.Thaw()
+	}
+	time.Sleep(f.plan.Timeout)
+}
+
+// slowHandshakes drops all connections while each TLS handshake takes longer than the client library's limit for a dial.
+func slowHandshakes(f *fleet, r *rand.Rand) {
+	f.handshake.Store(int64(1100*time.Millisecond) + r.Int64N(int64(f.plan.Timeout/20)))
+	f.srv.DropConnections()
+	time.Sleep(f.plan.Timeout)
+	f.handshake.Store(0)
+	time.Sleep(f.plan.Timeout)
+}
+
 // onItself returns a function that causes a fault of a member, and returns the function that ends it.
 func onItself(harm, mend func(*zktest.Member)) func(f *fleet, i int) func() {
 	return func(f *fleet, i int) func() {

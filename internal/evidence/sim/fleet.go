@@ -27,7 +27,8 @@ type fleet struct {
 	rec  *history.Recorder
 	// exhausted has the directories, by czxid, whose counter was set. Only the operator's stream uses it.
 	exhausted map[int64]bool
-	gauge     *gauge // the measurements of a healthy run; nil otherwise
+	gauge     *gauge       // the measurements of a healthy run; nil otherwise
+	handshake atomic.Int64 // how long servers take to begin with a TLS handshake
 
 	stop  chan struct{}      // closed when no new operation may start
 	until context.Context    // done then
@@ -41,6 +42,7 @@ type fleet struct {
 	eventChecks []*eventCheck           // guarded by mu: the observers of all processes, including earlier ones
 	sessions    map[int64]string        // guarded by mu: session -> client
 	at          map[string]int          // guarded by mu: client -> the server that received its last request
+	idle        map[string]int          // guarded by mu: while no caller waits or holds, how often each client without a node has asked the quorum; nil before
 	often       repeats                 // guarded by mu
 	contacts    *contacts               // guarded by mu
 	forced      map[int64]bool          // guarded by mu: sessions that an operator ended
@@ -80,6 +82,9 @@ type process struct {
 	denied int                          // guarded by mu: number of current faults that withhold permissions from it
 	freed  time.Duration                // guarded by mu: when the last such fault ended
 }
+
+// handshakes returns how long servers take to begin with a TLS handshake.
+func (f *fleet) handshakes() time.Duration { return time.Duration(f.handshake.Load()) }
 
 func (f *fleet) report(rule, path, text string) {
 	f.mu.Lock()

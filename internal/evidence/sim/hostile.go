@@ -19,7 +19,12 @@ import (
 func (p *Plan) troubles() map[string][]fault {
 	all := map[string][]fault{}
 	if p.Failing {
-		return map[string][]fault{"followers": failures}
+		all["followers"] = failures
+		if p.Only != "" {
+			all["dialing"] = dialings
+			keep(all, regexp.MustCompile(p.Only))
+		}
+		return all
 	}
 	for name, faults := range troubles {
 		all[name] = faults

@@ -27,6 +27,7 @@ func (f *fleet) meet(req *zktest.Request) zktest.Verdict {
 		f.sessions[req.Session] = req.Client
 		f.at[req.Client] = req.Member
 		f.countRepeats(req)
+		f.checkBeat(req)
 		f.contacts.note(req.Client, f.rec.Now())
 	}
 	return zktest.Pass

@@ -65,6 +65,7 @@ var trials = []trial{
 	{"P2", "visits", "^none$", "mutex rw semaphore", visits},
 	{"P2", "ticks of neighbors", "cut off", "mutex rw", neighborsTicks},
 	{"P2", "moved leaders", "moved leader", "mutex rw election", movedLeaders},
+	{"P2", "dialing", "silent servers|slow handshakes", "mutex rw", dialing},
 	{"P2", "closing", "partition|^close$", "mutex election rw", closing},
 	{"P5", "leaving", "^stop$|^close$", "mutex rw semaphore", leaving},
 	{"P1", "neighbors", "^delete|several deletes|evict", "mutex election rw", func(p *Plan, _ *rand.Rand) {
@@ -97,6 +98,7 @@ func visits(p *Plan, r *rand.Rand) {
 		p.Clients[i].Session = p.Timeout
 	}
 	p.Hold, p.Before, p.During = 2*p.Timeout, 2*time.Minute, 0
+	p.Logins = r.IntN(2) == 0
 }
 
 // neighborsTicks sets users of which only the first knows the longest tick, and the others come and go.
@@ -119,6 +121,24 @@ func movedLeaders(p *Plan, r *rand.Rand) {
 		p.Clients[i].Session = p.Timeout
 	}
 	p.Hold, p.Think, p.Pause, p.During = 2*p.Timeout, p.Tick, p.Timeout, 16*p.Timeout
+}
+
+// dialing sets clients that lose their connections while servers that they dial take long. No hold may be lost.
+func dialing(p *Plan, r *rand.Rand) {
+	p.Servers, p.Failing, p.Remaining, p.Latency = 5, true, 0.001, time.Millisecond
+	p.Provider = pick(r, library, inRounds)
+	if p.TLS = r.IntN(2) == 0; !p.TLS {
+		p.Only = "silent servers"
+		if r.IntN(2) == 0 {
+			p.share(2, false)
+		}
+	}
+	p.Tick = time.Second
+	p.Timeout = p.Tick * time.Duration(pick(r, 6, 8, 10))
+	for i := range p.Clients {
+		p.Clients[i].Session = p.Timeout
+	}
+	p.Hold, p.Think, p.Pause, p.During = 2*p.Timeout, p.Tick/4, p.Timeout, 2*time.Minute
 }
 
 // closing sets clients that are closed while an observer delays it, and that may be cut off meanwhile.

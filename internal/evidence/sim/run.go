@@ -137,8 +137,40 @@ func (f *fleet) finish() {
 	case <-timer.C:
 		f.report("P7", "", "some waiters are not granted the lock after the faults")
 	}
-	time.Sleep(f.plan.Wake() * 3 / 2)
+	time.Sleep(f.plan.Wake())
+	f.rests()
+	time.Sleep(f.plan.Wake() / 2)
 	f.checkRest()
+}
+
+// rests records that no caller waits or holds, and that what callers have left must be removed. The members of a fleet have places all
+// the time.
+func (f *fleet) rests() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !slices.ContainsFunc(f.plan.Locks, func(l Lock) bool { return l.Recipe == history.Shards }) {
+		f.idle = map[string]int{}
+	}
+}
+
+// mostIdle is how often a process that rests may ask the quorum: a search for a lost create does so once. Heartbeats with a node do so at
+// least four times until the end.
+const mostIdle = 2
+
+// checkBeat checks P6 for a request while nobody waits or holds: a process without a node does not ask the quorum again and again. The
+// caller must hold mu.
+func (f *fleet) checkBeat(req *zktest.Request) {
+	if f.idle == nil || req.Op != zktest.OpMulti || !isBeat(req) {
+		return
+	}
+	for _, owner := range f.known {
+		if f.sessions[owner] == req.Client {
+			return
+		}
+	}
+	if f.idle[req.Client]++; f.idle[req.Client] == mostIdle+1 {
+		f.broken = append(f.broken, history.Violation{Rule: "P6", At: f.rec.Now(), Text: req.Client + " has no node, and asks the quorum all the same"})
+	}
 }
 
 // checkRest checks P6 on the server at the end, when no caller waits. A client that observed an election without a leader, or

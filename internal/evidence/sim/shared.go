@@ -28,7 +28,7 @@ type shared struct {
 func (f *fleet) share(p *process) *shared {
 	dial := zk.Dialer(f.srv.DialFrom(p.name))
 	if f.plan.TLS {
-		dial = overTLS(speakTLS(dial))
+		dial = overTLS(speakTLS(dial, f.handshakes))
 	}
 	hooks := zklock.NewHooks(p.untilEnd(dial))
 	hosts := hooks.HostProvider()

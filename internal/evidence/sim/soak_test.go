@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -76,12 +77,15 @@ func draw(t *testing.T, seed uint64) *Plan {
 	return plan
 }
 
-// TestHunt runs the made plans, then seeds, until one breaks a promise, and reports which. It judges the mutants: if it passes, the
+// TestHunt runs the made plans and the pairs, then seeds, until one breaks a promise, and reports which. It judges the mutants: if it passes, the
 // mutant was not found. It prints each run at its start, so that a run that never ends can be identified.
 func TestHunt(t *testing.T) {
+	made := regexp.MustCompile(*made)
 	for round := range *rounds {
-		for _, name := range MadePlans() {
-			pursue(t, Choice{Seed: uint64(round) + 1, Made: name}, fmt.Sprintf("seed %d of %q", round+1, name))
+		for _, name := range append(MadePlans(), pairPlans()...) {
+			if made.MatchString(name) {
+				pursue(t, Choice{Seed: uint64(round) + 1, Made: name}, fmt.Sprintf("seed %d of %q", round+1, name))
+			}
 		}
 	}
 	for i := range *hunt {

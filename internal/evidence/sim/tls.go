@@ -46,8 +46,9 @@ var certificate = sync.OnceValues(func() (servers, clients *tls.Config) {
 	return &tls.Config{Certificates: []tls.Certificate{own}}, &tls.Config{RootCAs: pool, ServerName: certified}
 })
 
-// speakTLS returns a dialer for servers that expect TLS. dial connects to them without it.
-func speakTLS(dial zk.Dialer) zk.Dialer {
+// speakTLS returns a dialer for servers that expect TLS, and that begin to answer a handshake after a delay. dial connects to them
+// without it.
+func speakTLS(dial zk.Dialer, delay func() time.Duration) zk.Dialer {
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
 		plain, err := dial(network, address, timeout)
 		if err != nil {
@@ -62,7 +63,10 @@ func speakTLS(dial zk.Dialer) zk.Dialer {
 			far.Close()
 		}
 		// Owned by the connection; both end when it is closed at either end.
-		go relay(plain, server)
+		go func() {
+			time.Sleep(delay())
+			relay(plain, server)
+		}()
 		// Owned by the connection; see above.
 		go relay(server, plain)
 		return newBuffered(near), nil

@@ -32,7 +32,7 @@ func (f *fleet) torment(name string, faults []fault, until time.Duration) {
 	for n := 0; ; n++ {
 		r := stream(f.plan.Seed, fmt.Sprintf("faults %s/%d", name, n))
 		time.Sleep(around(r, f.plan.Pause))
-		if f.rec.Now() >= until {
+		if f.rec.Now() >= until || len(f.present()) == 0 { // every client was refused, and a violation says so
 			return
 		}
 		f.harm(name, n, faults, r)

@@ -26,6 +26,18 @@ var Table = []Mutant{
 		Focus: "mutex", Faults: "^stop$|^close$",
 	},
 	{
+		Name: "the tick of a client whose Attach was refused counts", Origin: "our first version: nothing was granted on the connection any more",
+		Edits: []Edit{{"zklock.go", "\tif !link.CanProve(c.tickTime) {\n\t\treturn fmt.Errorf(", "\tif !link.CanProve(c.tickTime) {\n\t\tlink.AddTick(c.tickTime)\n\t\treturn fmt.Errorf("}},
+	},
+	{
+		Name: "heartbeats keep a node that has been removed", Origin: "design: a connection that rests asks the quorum forever",
+		Edits: []Edit{{"internal/queue/delete.go", "co.engine.Heart.Unkeep(&x.OwnNode)", "_ = x.OwnNode.Kept"}},
+	},
+	{
+		Name: "each client that logs in replaces the connection that it shares", Origin: "our first version: clients with a longer tick that came and went cost a hold",
+		Edits: []Edit{{"internal/conn/handshake.go", "if l.login.has(login) && l.Carried() != nil {", "if false {"}},
+	},
+	{
 		Name: "Close leaves the node of a call whose observer does not return", Origin: "our first version",
 		Edits: []Edit{{"zklock.go", "\tc.engine.Recall()\n", ""}},
 		Test:  Test{"internal/evidence/promises", "TestAnObserverOfACloseKeepsNoNodeInTheQueue"},
@@ -543,7 +555,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the tick of the client that attached last counts", Origin: "our version before: two holders for up to 481 ms",
-		Edits: []Edit{{"internal/conn/link.go", "tick = tick.With(lease.TickOf(set))", "tick = lease.TickOf(set)"}},
+		Edits: []Edit{{"internal/conn/link.go", "tick = tick.With(lease.TickOf(set))", "tick = lease.TickOf(set)"}, {"internal/conn/link.go", "l.counts = l.counts.With(lease.TickOf(set))", "l.counts = lease.TickOf(set)"}},
 		Test:  Test{"internal/evidence/promises", "TestTheLongestTickOfAConnectionsClientsCounts"},
 	},
 	{
