@@ -208,6 +208,8 @@ func (w row) plan(seed uint64, name string) *Plan {
 			p.Remaining = 0.001 // a client that joins a connection with a longer tick leaves less, but no hold may be lost
 		} else if p.Timeout <= 3*p.Tick {
 			p.Remaining -= 1./64 + 4*slowdown*p.Latency.Seconds()/p.Timeout.Seconds()
+		} else if p.Latency > p.Timeout/1000 {
+			p.Remaining -= 1. / 50 // the replies of one heartbeat may suddenly take that much longer
 		}
 	}
 	return p
