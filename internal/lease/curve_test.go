@@ -24,12 +24,16 @@ func paid(t *testing.T, timeout, tick, period time.Duration) (transactions, leas
 		for begin := begun; time.Since(begin) < during*timeout; {
 			if period > 0 { // as if so much of the usual period had passed
 				passed := time.Since(begun).Seconds() / period.Seconds()
+				l.mu.Lock()
 				r.sender.begun = time.Now().Add(-time.Duration(passed * float64(l.period(time.Now()))))
+				l.mu.Unlock()
 			}
 			req, wait := l.Next(true)
+			l.mu.Lock()
 			if r.sender.begun.Equal(time.Now()) {
 				begun = time.Now()
 			}
+			l.mu.Unlock()
 			switch {
 			case req.Step == Nothing:
 				if period > 0 {
