@@ -2,7 +2,10 @@
 
 package history
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // checkDelay checks the lock-delay: if a holder's node is deleted without a release, no one is granted the lock for that long.
 // There is no delay after a reader or after a hold of the Stranger, which has no delay itself.
@@ -43,7 +46,7 @@ func forfeited(op *Op, life *life) bool {
 // lost, the lock-delay follows, which begins when a contender first reads the queue after the deletion.
 func (b *book) excludesUntil(l *lock, life *life) time.Duration {
 	longest := max(b.lim.Delay, b.lim.LongestDelay)
-	if longest == 0 || !b.maybeForfeited(life) {
+	if longest == 0 || !b.maybeForfeited(l, life) {
 		return life.removed
 	}
 	seen := never
@@ -62,9 +65,19 @@ func (b *book) excludesUntil(l *lock, life *life) time.Duration {
 
 // maybeForfeited reports whether a lock-delay may follow a node. This includes a node whose owner was granted the lock without
 // being notified, and nodes of a client without lock-delays.
-func (b *book) maybeForfeited(life *life) bool {
-	if life.op == nil || life.client == b.lim.Stranger {
-		return life.how != own || life.client == b.lim.Stranger
+func (b *book) maybeForfeited(l *lock, life *life) bool {
+	switch {
+	case life.client == b.lim.Stranger:
+		return true
+	case life.op == nil:
+		return life.how != own || l.wasLostBefore(life)
 	}
 	return !life.op.Clean || forfeited(life.op, life)
+}
+
+// wasLostBefore reports whether a call that created the node was granted the lock and lost it before it returned.
+func (l *lock) wasLostBefore(life *life) bool {
+	return slices.ContainsFunc(l.ops, func(op *Op) bool {
+		return op.Outcome == Failed && op.Lost && op.Client == life.client && op.Call <= life.created && life.created <= op.Return
+	})
 }

@@ -263,6 +263,13 @@ func TestATryThatIsRefusedAfterTheLockDelayIsReported(t *testing.T) {
 	early := lost(40, 87)
 	early.Ops[3].Return = 61 * ms
 	require.Empty(t, Check(early, strict), "it was refused before, and an observer kept it")
+
+	untold := tries(60, 70)
+	untold.Ops[1].Outcome, untold.Ops[1].Node, untold.Ops[1].Freed, untold.Ops[1].Clean = Failed, "", 0, false
+	untold.Ops[1].Return = 57 * ms
+	require.Equal(t, "P7", rules(Check(untold, strict)), "its acquire was canceled")
+	untold.Ops[1].Lost = true
+	require.Empty(t, Check(untold, strict), "the lock was lost before its acquire returned")
 }
 
 func TestALeaderThatNeverLedIsReported(t *testing.T) {

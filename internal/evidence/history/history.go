@@ -100,7 +100,7 @@ type Op struct {
 	Shares time.Duration `json:"shares,omitempty"` // when a downgrade returned nil: readers are admitted
 	Freed  time.Duration `json:"freed,omitempty"`  // when the release returned
 	Clean  bool          `json:"clean,omitempty"`  // the release returned nil
-	Lost   bool          `json:"lost,omitempty"`   // the hold was reported as lost
+	Lost   bool          `json:"lost,omitempty"`   // the hold was reported as lost; that of a failed call was lost before it returned
 	Error  string        `json:"error,omitempty"`
 
 	Uncertain bool `json:"uncertain,omitempty"` // the release returned ErrUncertain: the node may remain

@@ -109,8 +109,12 @@ func (p *user) isLate(hold *zklock.Hold, ops ...*history.Handle) bool {
 	if p.f.plan.Watcher != slow || hold.Context().Err() == nil {
 		return false
 	}
+	why := context.Cause(hold.Context())
 	for _, op := range ops {
-		op.Finished(history.Failed, context.Cause(hold.Context()))
+		if errors.Is(why, zklock.ErrLost) {
+			op.Lost()
+		}
+		op.Finished(history.Failed, why)
 	}
 	_ = hold.Unlock(p.alive) // it reports why the hold has ended
 	return true
