@@ -18,6 +18,7 @@ type sentRequest struct {
 	by   Requester // nil for the client library
 	xid  int32     // the number that the client library gave it
 	room int       // what it takes up of the connection's room; zero for a heartbeat
+	late bool      // it is large, or waits for a large request
 
 	request frames.Request // of ours, or one that presents a credential
 	again   int            // how often it was sent again: see sendAgain
@@ -68,10 +69,11 @@ func (pn *pending) addPing(sent lease.Instant) { pn.pings = append(pn.pings, sen
 
 // add adds a request, which is not a ping. No request with that number may be pending.
 func (pn *pending) add(number int32, r sentRequest) {
-	pn.requests[number] = r
 	if r.room >= largeRequest {
 		pn.large++
 	}
+	r.late = pn.large > 0
+	pn.requests[number] = r
 	pn.most = max(pn.most, len(pn.requests))
 }
 

@@ -499,7 +499,11 @@ func (px *proxy) judge(s *Session, sr sentRequest, r frames.Reply) error {
 	if of == lease.OfQuorum {
 		s.wrote(r.Zxid)
 	}
-	px.run.Witness(sr.sent, of)
+	if sr.late {
+		px.run.WitnessDelayed(sr.sent, of)
+	} else {
+		px.run.Witness(sr.sent, of)
+	}
 	return nil
 }
 

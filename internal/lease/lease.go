@@ -273,7 +273,13 @@ func (b *beat) take(sent, got Instant, of Evidence, l *Lease) {
 
 // Witness records a request that was answered on this connection just now: when it was sent, and
 // what its reply proves.
-func (r *Run) Witness(sent Instant, of Evidence) {
+func (r *Run) Witness(sent Instant, of Evidence) { r.witness(sent, of, false) }
+
+// WitnessDelayed is like Witness for a request that waited for a large one, or was large itself. How
+// long its reply took shows neither how far away the servers are nor how busy.
+func (r *Run) WitnessDelayed(sent Instant, of Evidence) { r.witness(sent, of, true) }
+
+func (r *Run) witness(sent Instant, of Evidence, delayed bool) {
 	l := r.l
 	got := l.now()
 	l.mu.Lock()
@@ -292,7 +298,12 @@ func (r *Run) Witness(sent Instant, of Evidence) {
 	for _, b := range r.beats {
 		b.take(sent, got, of, l)
 	}
-	l.replies.took(got.Mono.Sub(sent.Mono), of, got.Mono, l.timeout)
+	took := got.Mono.Sub(sent.Mono)
+	if delayed {
+		l.replies.waited(took, got.Mono, l.timeout)
+		return
+	}
+	l.replies.took(took, of, got.Mono, l.timeout)
 }
 
 // forget removes heartbeats whose touches have run out. It and the methods below must be called with mu held.

@@ -905,6 +905,19 @@ func TestTheSlowestKindOfReplyIsTheDistance(t *testing.T) {
 	require.Equal(t, time.Second, r.slow)
 }
 
+// A reply that waited for a large request of ours is evidence like any other, but its time is not that of the network.
+func TestAReplyThatWaitedForALargeRequestIsNoDistance(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		sent := l.now()
+		time.Sleep(time.Second)
+		l.run.WitnessDelayed(sent, OfQuorum)
+		require.Zero(t, l.Distance())
+		require.Zero(t, l.replies.usually(l.now().Mono, leaseTerm))
+		require.Equal(t, time.Second, l.replies.slow, "what remains must bear it all the same")
+		require.Equal(t, sent, l.run.heard)
+	})
+}
+
 // next returns the request that is due now, and records that it is sent.
 func (l *session) next(prove bool) Request {
 	req, _ := l.Next(prove)

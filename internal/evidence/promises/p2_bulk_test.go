@@ -116,6 +116,33 @@ func TestLargeTransactionsOverASlowLinkCostNoHold(t *testing.T) {
 	}
 }
 
+// The first heartbeats of a session wait for large writes. Their replies do not show how far away the servers are.
+//
+//zklock:promise P2.14
+func TestLargeTransactionsOfANewSessionCostNoHold(t *testing.T) {
+	const session, phases = 4 * time.Second, 8
+	for phase := range time.Duration(phases) {
+		virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+			require.NoError(t, srv.PutNode("/data", nil))
+			lab.LimitUpload(srv, "a", 10*mbits)
+			hold, err := connect(t, srv, "a", session).Mutex(path).Lock(t.Context())
+			require.NoError(t, err)
+			time.Sleep(phase * session / phases / 3)
+			var all sync.WaitGroup
+			for range 5 {
+				all.Go(func() {
+					_, err := hold.Multi(&zk.SetDataRequest{Path: "/data", Data: make([]byte, large), Version: -1})
+					assert.NoError(t, err)
+				})
+			}
+			least := lowest(hold, 3*session)
+			all.Wait()
+			assert.Positive(t, least, "phase %d", phase)
+			unlock(t, hold)
+		})
+	}
+}
+
 // Writes of the program on its own connection do not delay an attached client's heartbeats.
 //
 //zklock:promise P2.14 P18.5

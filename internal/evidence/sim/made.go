@@ -66,6 +66,7 @@ var trials = []trial{
 	{"P2", "ticks of neighbors", "cut off", "mutex rw", neighborsTicks},
 	{"P2", "moved leaders", "moved leader", "mutex rw election", movedLeaders},
 	{"P2", "dialing", "silent servers|slow handshakes", "mutex rw", dialing},
+	{"P2", "uplinks", "^none$", "mutex semaphore", uplinks},
 	{"P2", "closing", "partition|^close$", "mutex election rw", closing},
 	{"P5", "leaving", "^stop$|^close$", "mutex rw semaphore", leaving},
 	{"P1", "neighbors", "^delete|several deletes|evict", "mutex election rw", func(p *Plan, _ *rand.Rand) {
@@ -139,6 +140,23 @@ func dialing(p *Plan, r *rand.Rand) {
 		p.Clients[i].Session = p.Timeout
 	}
 	p.Hold, p.Think, p.Pause, p.During = 2*p.Timeout, p.Tick/4, p.Timeout, 2*time.Minute
+}
+
+// uplinks sets processes that write much more under their holds than their uplinks carry at once. No hold may be lost.
+func uplinks(p *Plan, r *rand.Rand) {
+	p.Bulk, p.Healthy, p.Remaining, p.Latency = true, true, 0.001, time.Millisecond
+	p.Tick = 2 * time.Second
+	ticks, mbits := 2, 10
+	if r.IntN(2) == 0 {
+		ticks, mbits = 5, 4
+	}
+	p.Timeout, p.Uplink = p.Tick*time.Duration(ticks), mbits*1_000_000/8
+	p.Clients = p.Clients[:2]
+	for i := range p.Clients {
+		p.Clients[i].Session, p.Clients[i].Workers = p.Timeout, 3
+	}
+	p.Locks[0].Permits = 4
+	p.Hold, p.Before, p.During = p.Timeout, 2*time.Minute, 0
 }
 
 // closing sets clients that are closed while an observer delays it, and that may be cut off meanwhile.

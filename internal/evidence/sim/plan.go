@@ -70,6 +70,7 @@ type Plan struct {
 	Watcher   string  // how the observers behave: "" if they return at once
 	Bulk      bool    // processes also write much data over their connections
 	Moves     bool    // the leader's machine is moved, and stands still meanwhile together with its clock
+	Uplink    int     // how many bytes per second a process with Bulk can send; 0 for the usual number
 	Remaining float64 // the least share of the timeout that remains of a hold at any time; 0 if it is not measured
 }
 
@@ -239,7 +240,7 @@ func (p *Plan) Prompt() time.Duration {
 	if p.Hostile.Throttle {
 		sent = 1 + maxRefusals
 	}
-	return p.longestDelay() + p.Timeout/3 + p.Tick + time.Duration(24*sent)*p.Latency + time.Second
+	return p.longestDelay() + p.Timeout/3 + p.Tick + time.Duration(24*sent)*p.Latency + p.transfers() + time.Second
 }
 
 // shortest returns the shortest session timeout.

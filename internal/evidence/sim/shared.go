@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -83,6 +84,32 @@ const (
 	bulkRate = 100_000_000 / 8 // bytes per second
 )
 
+// Large writes of a plan with a slow uplink, and how many of them each hold begins at once.
+const (
+	uplinkSize   = 900 << 10
+	uplinkWrites = 5
+)
+
+// writes returns the size of a large write, and how many bytes per second a process can send.
+func (p *Plan) writes() (size, rate int) {
+	if p.Uplink > 0 {
+		return uplinkSize, p.Uplink
+	}
+	return bulkSize, bulkRate
+}
+
+// transfers returns how long the large writes take that a slow uplink carries before a request of a process, at most.
+func (p *Plan) transfers() time.Duration {
+	if p.Uplink == 0 {
+		return 0
+	}
+	workers := 0
+	for _, c := range p.Clients {
+		workers = max(workers, c.Workers)
+	}
+	return time.Duration(float64(2*workers*uplinkWrites*uplinkSize) / float64(p.Uplink) * float64(time.Second))
+}
+
 func bulkPath(client string) string { return "/bulk/" + client }
 
 // putBulk creates the nodes for the large writes of a plan that has some.
@@ -99,18 +126,31 @@ func (f *fleet) putBulk(tb zktest.TB) {
 
 // write writes much data over the connection, again and again, until the process or the run ends.
 func (s *shared) write(p *process, r *rand.Rand) {
-	lab.LimitUpload(p.f.srv, p.name, bulkRate)
+	size, rate := p.f.plan.writes()
+	lab.LimitUpload(p.f.srv, p.name, rate)
 	for p.rest(around(r, 2*p.f.plan.Tick)) {
-		_, _ = s.conn.Set(bulkPath(p.spec.Name), make([]byte, bulkSize), -1) // it fails with the connection
+		_, _ = s.conn.Set(bulkPath(p.spec.Name), make([]byte, size), -1) // it fails with the connection
 	}
 }
 
 // writeUnder writes much data under a hold.
 func (p *user) writeUnder(hold *zklock.Hold) {
-	lab.LimitUpload(p.f.srv, p.name, bulkRate)
-	since := p.f.rec.Now()
-	_, err := hold.Multi(&zk.SetDataRequest{Path: bulkPath(p.spec.Name), Data: make([]byte, bulkSize), Version: -1})
-	p.judgeWrite(hold, err, since, hold.Path())
+	size, rate := p.f.plan.writes()
+	lab.LimitUpload(p.f.srv, p.name, rate)
+	n := 1
+	if p.f.plan.Uplink > 0 {
+		n = uplinkWrites
+	}
+	var all sync.WaitGroup
+	for range n {
+		// Owned by this call, which waits for it; ends with the reply, or with the process.
+		all.Go(func() {
+			since := p.f.rec.Now()
+			_, err := hold.Multi(&zk.SetDataRequest{Path: bulkPath(p.spec.Name), Data: make([]byte, size), Version: -1})
+			p.judgeWrite(hold, err, since, hold.Path())
+		})
+	}
+	all.Wait()
 }
 
 // closeOne closes the client of a user while its workers use it. If an observer can delay that, the process is often cut off meanwhile.

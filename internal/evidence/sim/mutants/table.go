@@ -95,6 +95,11 @@ var Table = []Mutant{
 		Test:  Test{"internal/evidence/promises", "TestLargeTransactionsOverASlowLinkCostNoHold"},
 	},
 	{
+		Name: "replies that waited for large requests show how far away the servers are", Origin: "our first version: right after the connect, large requests were sent however little remained of the lease",
+		Edits: []Edit{{"internal/conn/proxy.go", "if sr.late {", "if false {"}},
+		Test:  Test{"internal/evidence/promises", "TestLargeTransactionsOfANewSessionCostNoHold"},
+	},
+	{
 		Name: "a server is left while a large request is on its way", Origin: "our first version: each repetition ended likewise",
 		Edits: []Edit{{"internal/conn/proxy.go", "if px.pending.large == 0 ||", "if px.pending.large >= 0 ||"}},
 		Test:  Test{"internal/evidence/promises", "TestLargeTransactionsOverASlowLinkCostNoHold"},
