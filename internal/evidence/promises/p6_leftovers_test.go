@@ -5,6 +5,7 @@ package promises_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"iter"
 	"maps"
@@ -470,10 +471,10 @@ func (u *users) rest() rest {
 	return r
 }
 
-const (
-	leftoverCycles = 10_000
-	leftoverRounds = 3
-)
+// cycles is how many cycles of each kind run in all rounds together, divided by their cost.
+var cycles = flag.Int("cycles", 1000, "cycles of each kind; make test-all has 10,000")
+
+const leftoverRounds = 3
 
 // TestCyclesOfEveryKindLeaveNothingBehind counts after three rounds of each cycle. A leak grows in each of them; a table that a
 // map or a pool keeps does not. To see where the memory was allocated, run one cycle with -memprofile.
@@ -485,7 +486,7 @@ func TestCyclesOfEveryKindLeaveNothingBehind(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 				u := newUsers(t, srv)
 				u.rest() // from now on each client holds something
-				n := max(30, leftoverCycles/leftoverRounds/oneIn(30)/c.cost)
+				n := max(30, *cycles/leftoverRounds/oneIn(30)/c.cost)
 				for range max(n, 130) { // a slot keeps 128 marks
 					c.do(u)
 				}
