@@ -50,7 +50,10 @@ func paid(t *testing.T, timeout, tick, period time.Duration) (transactions, leas
 			sent := l.now()
 			go func() {
 				time.Sleep(reply)
-				low = min(low, l.Remaining())
+				left := l.Remaining()
+				l.mu.Lock()
+				low = min(low, left)
+				l.mu.Unlock()
 				r.Witness(sent, brings[req.Step])
 				l.Done(req)
 				wake <- struct{}{}
@@ -58,6 +61,8 @@ func paid(t *testing.T, timeout, tick, period time.Duration) (transactions, leas
 			synctest.Wait()
 		}
 		time.Sleep(timeout)
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		least = low.Seconds() / timeout.Seconds()
 	})
 	return transactions, least
