@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -666,6 +667,7 @@ func TestANodeWithOurNameIsNotOurs(t *testing.T) {
 				})
 				o := e.wants(t, testLock)
 				time.Sleep(testTerm)
+				synctest.Wait()
 				require.NotEmpty(t, forged)
 				if answer == refused {
 					<-o.done
