@@ -125,6 +125,20 @@ func TestAHealthCheckThatHangs(t *testing.T) {
 	})
 }
 
+// A check that is under way when the command has ended is ended as well.
+func TestNoHealthCheckOutlivesTheRun(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	mark := "1001" + strings.Repeat("0", os.Getpid()%7)
+	hangs := filepath.Join(t.TempDir(), "hangs")
+	i := zklockCommand(t, p.srv.Addr(), "run", "--health-cmd", `[ -e "`+p.ready+`" ] || exit 0; : >"`+hangs+`"; sleep `+mark, "--health-every", "2s", "/l", "--",
+		"sh", "-c", `: >"$0"; until [ -e "`+hangs+`" ]; do sleep 0.05; done`, p.ready).start()
+	assert.Zero(t, i.code(), i.err.String())
+	out, err := exec.Command("ps", "-eo", "args").Output()
+	require.NoError(t, err)
+	assert.NotContains(t, string(out), "\nsleep "+mark+"\n")
+}
+
 // As the first process of a container, zklock reaps what others leave behind, and must not take the status of its check: a check
 // whose status is lost would have failed.
 func TestAsTheFirstProcessTheHealthCheckHasItsStatus(t *testing.T) {

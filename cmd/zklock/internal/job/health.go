@@ -51,16 +51,36 @@ func (h *healthFlags) check(f *cli.Flags) error {
 // errUnhealthy is wrapped by the errors of a health check that has failed.
 var errUnhealthy = errors.New("the health check failed")
 
-// checks begins the health checks, which end with ctx. It returns nil if there are none.
-func (j *Job) checks(ctx context.Context) *health.Checks {
+// checks begins the health checks, or returns nil if there are none. stop ends them, with the processes of a check that is under way.
+func (j *Job) checks() (c *health.Checks, stop func()) {
 	if j.health.command == "" {
-		return nil
+		return nil, func() {}
 	}
-	c := health.New(j.runHealthCheck, j.health.every, errUnhealthy)
-	// Owned by the job; ends with ctx or with the process, which does not wait for it.
+	ctx, cancel := context.WithCancel(context.Background())
+	idle := make(chan struct{}, 1) // has an element while no check is under way
+	idle <- struct{}{}
+	c = health.New(func(ctx context.Context) error {
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		defer func() { idle <- struct{}{} }()
+		return j.runHealthCheck(ctx)
+	}, j.health.every, errUnhealthy)
+	// Owned by the job; ends with ctx. stop waits for what it has started.
 	go c.Run(ctx)
-	return c
+	return c, func() {
+		cancel()
+		select {
+		case <-idle:
+		case <-time.After(checkEnds):
+		}
+	}
 }
+
+// checkEnds is how long the end of a job waits for the processes of a health check, which were killed.
+const checkEnds = 2 * time.Second
 
 // runHealthCheck runs the check once. If ctx ends first, it ends the processes of the check.
 func (j *Job) runHealthCheck(ctx context.Context) error {

@@ -44,9 +44,9 @@ func (j *Job) runCommand(take func(context.Context, *zklock.Client) (*zklock.Hol
 		signals.IgnoreSuspension()
 	}
 
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	checks, healthy := j.checks(ctx), context.Context(nil)
+	checks, stop := j.checks()
+	defer stop()
+	var healthy context.Context
 	client, hold, err := j.acquire(func(ctx context.Context, client *zklock.Client) (hold *zklock.Hold, err error) {
 		hold, healthy, err = j.whileHealthy(ctx, checks, func(ctx context.Context) (*zklock.Hold, error) { return take(ctx, client) })
 		return hold, err
