@@ -317,3 +317,20 @@ func TestAGrantWithoutANodeIsReported(t *testing.T) {
 	h.Ops[0].Node, h.Ops[0].Clean = "", false
 	require.Contains(t, rules(Check(h, bounds)), "P1")
 }
+
+// Two nodes of a transaction have the same place. After a smaller limit, one that had its turn is again in order with one that had not.
+func TestNodesOfATransactionLeaveTheQueueAfterAResize(t *testing.T) {
+	limit := 1
+	q := queue{limit: func(time.Duration) int { return limit }, numbers: map[string]int64{}}
+	first := &life{path: "/l/b-lease-0000000017", place: 5, czxid: 5, weight: 1}
+	second := &life{path: "/l/a-lease-0000000019", place: 5, czxid: 5, weight: 1}
+	q.join(first)
+	q.advance(0)
+	q.join(second)
+	limit = 0
+	q.resized(0)
+	require.Len(t, q.waiting, 2)
+	q.leave(first)
+	q.leave(second)
+	require.Empty(t, q.waiting)
+}

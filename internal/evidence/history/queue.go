@@ -146,8 +146,8 @@ func (q *queue) resized(at time.Duration) {
 		n.since = never
 		back = append(back, n)
 	}
-	slices.SortFunc(back, inOrder)
 	q.ready, q.waiting = keep, append(back, q.waiting...)
+	slices.SortFunc(q.waiting, inOrder) // another node of the same transaction may have waited
 }
 
 // ahead returns the names of the nodes ahead of n.
