@@ -336,9 +336,15 @@ func (r *race) requests(request []byte, timeout time.Duration) {
 	r.begun = time.Now()
 }
 
-// ask sends the connection request to a server that is connected, and waits for the reply.
+// ask sends the connection request to a server that is connected, and waits for the reply. A server that is asked again gets no more
+// time: otherwise the race would last for as long as it does not answer.
 func (r *race) ask(a *attempt) {
 	a.sent, a.until = r.link.Now(), time.Now().Add(r.given)
+	for _, other := range r.running {
+		if other != a && other.target == a.target && !other.until.IsZero() {
+			a.until = other.until
+		}
+	}
 	a.conn.SetReadDeadline(a.until)
 	a.conn.Write(r.request)
 	least := 1

@@ -163,6 +163,28 @@ func TestASlowServerIsKeptBesideAFrozenOne(t *testing.T) {
 	}
 }
 
+// The other servers fail at once while one is frozen, and come back. The client does not wait for the frozen one for longer than a session
+// timeout, as often as it asks that server again.
+//
+//zklock:promise P2.7
+func TestAFrozenServerDoesNotKeepTheClientFromTheOthers(t *testing.T) {
+	try(t, 3, func(t *testing.T, ts *trials, l *Link, s *Session) {
+		l.dialing.Encrypt = nil
+		own := memberAt(ts.srv, l.conn.server.address)
+		for _, server := range ts.srv.Addrs() {
+			if m := memberAt(ts.srv, server); m != own {
+				m.Stop()
+				time.AfterFunc(term, m.Start)
+			}
+		}
+		ts.srv.DropConnections()
+		own.Freeze()
+		time.Sleep(4 * term)
+		require.NotNil(t, l.Carried())
+		require.NotEqual(t, own.Addr(), l.conn.server.address)
+	})
+}
+
 // memberAt returns the member with an address.
 func memberAt(srv *zktest.Server, address string) *zktest.Member {
 	return srv.Member(slices.Index(srv.Addrs(), address))
