@@ -95,9 +95,14 @@ func (ts *trials) seen() (dialed []string, open []string) {
 
 // try runs a test of a client library's connection to some servers.
 func try(t *testing.T, servers int, fn func(t *testing.T, ts *trials, l *Link, s *Session)) {
+	tryWith(t, servers, func(l *Link) zk.HostProvider { return l.Hosts(&Rotation{}) }, fn)
+}
+
+// tryWith is try with a host provider that the link may not know.
+func tryWith(t *testing.T, servers int, provider func(*Link) zk.HostProvider, fn func(t *testing.T, ts *trials, l *Link, s *Session)) {
 	inVirtual(t, zktest.Options{Servers: servers}, func(t *testing.T, srv *zktest.Server, l *Link) {
 		ts := &trials{srv: srv, takes: map[string]time.Duration{}, open: map[net.Conn]string{}}
-		conn, _, err := zk.Connect(srv.Addrs(), term, zk.WithLogger(quiet{}), zk.WithHostProvider(l.Hosts(&Rotation{})),
+		conn, _, err := zk.Connect(srv.Addrs(), term, zk.WithLogger(quiet{}), zk.WithHostProvider(provider(l)),
 			zk.WithDialer(l.Dialer(Dialing{Dial: ts.dial, Encrypt: ts.encrypt, Timeout: term})))
 		require.NoError(t, err)
 		t.Cleanup(conn.Close)
@@ -168,21 +173,28 @@ func TestASlowServerIsKeptBesideAFrozenOne(t *testing.T) {
 //
 //zklock:promise P2.7
 func TestAFrozenServerDoesNotKeepTheClientFromTheOthers(t *testing.T) {
-	try(t, 3, func(t *testing.T, ts *trials, l *Link, s *Session) {
-		l.dialing.Encrypt = nil
-		own := memberAt(ts.srv, l.conn.server.address)
-		for _, server := range ts.srv.Addrs() {
-			if m := memberAt(ts.srv, server); m != own {
-				m.Stop()
-				time.AfterFunc(term, m.Start)
-			}
-		}
-		ts.srv.DropConnections()
-		own.Freeze()
-		time.Sleep(4 * term)
-		require.NotNil(t, l.Carried())
-		require.NotEqual(t, own.Addr(), l.conn.server.address)
-	})
+	for name, provider := range map[string]func(*Link) zk.HostProvider{
+		"the link knows all servers":    func(l *Link) zk.HostProvider { return l.Hosts(&Rotation{}) },
+		"it knows those that it dialed": func(*Link) zk.HostProvider { return new(zk.DNSHostProvider) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tryWith(t, 3, provider, func(t *testing.T, ts *trials, l *Link, s *Session) {
+				l.dialing.Encrypt = nil
+				own := memberAt(ts.srv, l.conn.server.address)
+				for _, server := range ts.srv.Addrs() {
+					if m := memberAt(ts.srv, server); m != own {
+						m.Stop()
+						time.AfterFunc(term, m.Start)
+					}
+				}
+				ts.srv.DropConnections()
+				own.Freeze()
+				time.Sleep(4 * term)
+				require.NotNil(t, l.Carried())
+				require.NotEqual(t, own.Addr(), l.conn.server.address)
+			})
+		})
+	}
 }
 
 // memberAt returns the member with an address.

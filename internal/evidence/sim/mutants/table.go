@@ -90,6 +90,11 @@ var Table = []Mutant{
 		Test:  Test{"internal/evidence/promises", "TestASlowServerThatWasNotWaitedForIsNotAskedFirstAgain"},
 	},
 	{
+		Name: "a server that is asked again gets more time", Origin: "our third version: with a frozen server, and others that had just refused, a client waited until the frozen one came back",
+		Edits: []Edit{{"internal/conn/race.go", "a.until = other.until", "_ = other.until"}},
+		Test:  Test{"internal/conn", "TestAFrozenServerDoesNotKeepTheClientFromTheOthers"},
+	},
+	{
 		Name: "a large request is sent however little remains of the lease", Origin: "our first version: heartbeats waited behind several large requests, one after the other",
 		Edits: []Edit{{"internal/conn/pace.go", "!s.Lease.HasRoomFor(takes) && ", "!s.Lease.HasRoomFor(takes) && s.IsOver() && "}},
 		Test:  Test{"internal/evidence/promises", "TestLargeTransactionsOverASlowLinkCostNoHold"},
