@@ -4,6 +4,7 @@ package queue
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,14 +21,10 @@ const aMoment = time.Minute
 
 // both calls two functions in goroutines of their own, and returns when both have returned.
 func both(a, b func()) {
-	done := make(chan struct{})
-	// Ends with a; both waits for it.
-	go func() {
-		defer close(done)
-		a()
-	}()
+	var other sync.WaitGroup
+	other.Go(a) // ends with a; both waits for it
 	b()
-	<-done
+	other.Wait()
 }
 
 // soon calls obtain with a context that lasts for a moment.

@@ -5,6 +5,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,14 +23,10 @@ import (
 
 // both calls two functions in goroutines of their own, and returns when both have returned.
 func both(a, b func()) {
-	done := make(chan struct{})
-	// Ends with a; both waits for it.
-	go func() {
-		defer close(done)
-		a()
-	}()
+	var other sync.WaitGroup
+	other.Go(a) // ends with a; both waits for it
 	b()
-	<-done
+	other.Wait()
 }
 
 // repeatedly runs fn many times in virtual time.
