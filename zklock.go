@@ -255,9 +255,9 @@ func (h *Hooks) HostProvider() zk.HostProvider { return &h.hosts }
 //
 // If Options.Auth contains a credential with the scheme "sasl", Attach closes the connection once;
 // the client logs in when it reconnects. The same applies to Options.Login, which gets the server's
-// name only if the connection uses HostProvider. If a client of the connection has logged in with an
-// equal credential, or the same Login, Attach keeps the connection. Attach returns zk.ErrAuthFailed if
-// the first server rejects the login; the connection then reconnects as it did before.
+// name only if the connection uses HostProvider. If the connection has logged in with an equal
+// credential or Login, Attach keeps it. Attach returns zk.ErrAuthFailed if the first server rejects
+// the login; the connection then reconnects as it did before.
 func Attach(ctx context.Context, conn *zk.Conn, hooks *Hooks, opts *Options) (*Client, error) {
 	o, err := opts.withDefaults()
 	switch {

@@ -128,8 +128,8 @@ func (t *tenure) leave(place *zklock.Hold) {
 	}
 }
 
-// follow assigns shards whenever the members change, until the place is lost. Then it returns nil. inside ends with ctx and
-// with the place.
+// follow assigns shards whenever the members change, until the place is lost; then it returns nil.
+// inside ends with ctx and with the place.
 func (t *tenure) follow(inside, ctx context.Context, place *zklock.Hold) error {
 	own := bridge.HoldOf(place).Nodes[0]
 	var v view

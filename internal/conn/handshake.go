@@ -15,7 +15,8 @@ import (
 // SetLogin makes every connection start with a SASL login: nothing else is sent before the server
 // has accepted it. It closes an existing connection, so that the next one starts with the login,
 // unless that connection has started with the same login. If servers refuse the given number of
-// logins before they have accepted one, Attached returns the refusal. undo makes connections start with the former login again, or with none if there was none.
+// logins before they have accepted one, Attached returns the refusal. undo makes connections start
+// with the former login again, or with none if there was none.
 func (l *Link) SetLogin(login Login, refusals int) (undo func()) {
 	if l.login.has(login) && l.Carried() != nil {
 		return func() {}

@@ -18,7 +18,7 @@ type sentRequest struct {
 	by   Requester // nil for the client library
 	xid  int32     // the number that the client library gave it
 	room int       // what it takes up of the connection's room; zero for a heartbeat
-	late bool      // it is large, or waits for a large request
+	late bool      // it is large, or was sent while a large request was unanswered
 
 	request frames.Request // of ours, or one that presents a credential
 	again   int            // how often it was sent again: see sendAgain
