@@ -58,8 +58,9 @@ func (l *Link) awaitLease(ctx context.Context, s *Session, conn *proxy, size int
 	for until := time.Now().Add(term); !s.Lease.HasRoomFor(takes) && time.Now().Before(until); {
 		select {
 		case <-poll.C:
-		case <-conn.race.ctx.Done():
-			return errEnded
+			if err := conn.room.ended(); err != nil {
+				return err
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

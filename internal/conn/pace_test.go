@@ -4,6 +4,7 @@ package conn
 
 import (
 	"context"
+	"io"
 	"testing"
 	"time"
 
@@ -54,6 +55,20 @@ func TestALargeRequestWaitsForTheLeaseOfASessionThatOwnsNodes(t *testing.T) {
 		require.ErrorIs(t, l.awaitLease(ctx, s, w.proxy, largeRequest), context.DeadlineExceeded)
 		assert.LessOrEqual(t, wait(t.Context(), largeRequest), term*4/10, "then the lease has run out")
 		assert.Zero(t, wait(t.Context(), largeRequest))
+	})
+}
+
+// The client library connects again when its write has returned.
+func TestALargeRequestDoesNotWaitForTheLeaseOnAConnectionThatHasEnded(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		s := l.Carried()
+		s.Own(1, 1)
+		time.Sleep(term / 2)
+		began := time.Now()
+		time.AfterFunc(term/10, func() { w.gone(io.EOF) })
+		require.ErrorIs(t, l.awaitLease(t.Context(), s, w.proxy, largeRequest), errEnded)
+		assert.LessOrEqual(t, time.Since(began), term*11/100)
 	})
 }
 

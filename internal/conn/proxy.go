@@ -352,19 +352,19 @@ func (px *proxy) SetWriteDeadline(d time.Time) error {
 }
 
 // gone records that the connection has ended and notifies the requesters whose replies are
-// outstanding.
+// outstanding. The link learns of it before any sender can: a sender that finds the connection ended
+// gets the next one from the link.
 func (px *proxy) gone(err error) {
 	px.mu.Lock()
-	was := px.ended
-	px.ended = true
-	refused, unanswered := px.handshaking && !px.requested.Mono.IsZero(), px.pending.requests
-	px.pending = pending{}
-	px.mu.Unlock()
-	if was {
+	if px.ended {
+		px.mu.Unlock()
 		return
 	}
+	px.link.lost(px, err, px.handshaking && !px.requested.Mono.IsZero())
+	unanswered := px.pending.requests
+	px.ended, px.pending = true, pending{}
+	px.mu.Unlock()
 	px.room.close()
-	px.link.lost(px, err, refused)
 	for _, xid := range slices.Sorted(maps.Keys(unanswered)) {
 		if by := unanswered[xid].by; by != nil {
 			by.Answered(frames.Reply{}, zk.ErrConnectionClosed)

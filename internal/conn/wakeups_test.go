@@ -4,10 +4,13 @@ package conn
 
 import (
 	"context"
+	"io"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/frames"
 )
 
 // These tests are run with yields between the statements, too: see internal/evidence/yields. Nothing in them takes longer than a minute of
@@ -49,6 +52,28 @@ func TestNoWakeUpIsMissedByARequestThatWaitsForRoom(t *testing.T) {
 				require.NoError(t, <-reserved)
 				w.answered(10)
 			}
+		}
+	})
+}
+
+// A sender that finds its connection ended looks for the next one. If the link still had the one that has ended, it would look again
+// and again without a pause.
+func TestNoWakeUpIsMissedByASenderWhoseConnectionEnds(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l := NewLink()
+		w := wire(t, l)
+		w.greet(t, 0, 7)
+		s := l.Carried()
+		for range 50 {
+			sent := make(chan error, 2)
+			for _, send := range []func(context.Context, *Session, ...Outgoing) error{l.Send, l.SendBeat} {
+				go func() { sent <- send(aMoment(t), s, Outgoing{Request: frames.Sync("/"), By: newAsker()}) }() // ends with its context
+			}
+			w.gone(io.EOF)
+			w = wire(t, l)
+			w.greet(t, 7, 7)
+			require.NoError(t, <-sent)
+			require.NoError(t, <-sent)
 		}
 	})
 }
