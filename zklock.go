@@ -519,13 +519,13 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// close ends the holds before it waits for anything: from then on nobody watches their lease. The nodes of holds and waiters are removed
-// under heartbeats.
+// close ends the holds before it waits for anything: nobody watches their lease any more. The waits end first, because the end of a hold
+// would grant the lock to the next of them. The nodes of holds and waiters are removed under heartbeats.
 func (c *Client) close() {
 	defer c.closed.Set()
 	acquired := c.acquires.Close() // no more begin
-	c.endHolds()
 	c.cancelLife(ErrClosed)
+	c.endHolds()
 	c.engine.Watches.WakeAll()
 	c.engine.Recall()
 	limit := c.hurried.Done()

@@ -5,6 +5,7 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -186,6 +187,33 @@ func TestCloseReleasesEverythingAndLeavesNoGoroutine(t *testing.T) {
 		require.NoError(t, client.Close())
 		require.Len(t, srv.Sessions(), 1)
 	}) // a goroutine that is left fails the test
+}
+
+// Each lock has a holder and a waiter of the client that is closed: the end of a hold does not grant the lock to that client again.
+//
+//zklock:promise P16.5
+func TestCloseEndsEveryWaitBeforeItReleasesALock(t *testing.T) {
+	virtual(t, func(t *testing.T, srv *zktest.Server) {
+		for range 10 { // goroutines change between the steps of Close only now and then
+			client := connect(t, srv)
+			const locks = 30
+			waits := make(chan error, locks)
+			for i := range locks {
+				lock := client.Mutex(fmt.Sprint(path, "/", i))
+				_, err := lock.Lock(t.Context())
+				require.NoError(t, err)
+				go func() { // ends with the client
+					_, err := lock.Lock(t.Context())
+					waits <- err
+				}()
+			}
+			time.Sleep(time.Second)
+			require.NoError(t, client.Close())
+			for range locks {
+				require.ErrorIs(t, <-waits, zklock.ErrClosed)
+			}
+		}
+	})
 }
 
 //zklock:promise P8.4
