@@ -412,13 +412,17 @@ func (pe *Permits) limitNode(ctx context.Context, sess *session.Session) (sessio
 func (pe *Permits) store(ctx context.Context, sess *session.Session, n session.Node) error {
 	keeps := pe.Engine.newWaiter(PermitRecipe, pe.Dir+node.LeasesDir, pe.Data, nil)
 	defer pe.Engine.remove(keeps.contender)
-	if err := keeps.enter(ctx, sess); err != nil {
+	err := keeps.enter(ctx, sess)
+	switch {
+	case errors.Is(err, outcome.ErrGone):
+		return zk.ErrNoNode // as if it were deleted after that
+	case err != nil:
 		return err
 	}
 	if err := pe.Engine.notAQueue(ctx, sess, pe.Dir); err != nil {
 		return err
 	}
-	_, err := pe.Engine.Requests.Multi(ctx, sess, pe.setLimit(n, pe.number()), &zk.DeleteRequest{Path: keeps.Path(), Version: -1})
+	_, err = pe.Engine.Requests.Multi(ctx, sess, pe.setLimit(n, pe.number()), &zk.DeleteRequest{Path: keeps.Path(), Version: -1})
 	return err
 }
 
@@ -427,8 +431,8 @@ func (pe *Permits) setLimit(n session.Node, limit int) *zk.SetDataRequest {
 	return &zk.SetDataRequest{Path: pe.Dir + node.LeasesDir, Data: node.LimitData(limit), Version: n.Stat.Version}
 }
 
-// isRewritten reports whether a write was refused because the node was written or removed since it
-// was read.
+// isRewritten reports whether a number was not stored because somebody has written or removed the
+// directory since it was read, or has deleted the node of ours in it.
 func isRewritten(err error) bool {
 	return errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode)
 }

@@ -225,6 +225,40 @@ func TestANumberThatIsWrittenMeanwhileCounts(t *testing.T) {
 	require.False(t, isRewritten(zk.ErrNoAuth))
 }
 
+// Somebody deletes the node that keeps the directory while a number is stored in it, before or after the caller has found it.
+//
+//zklock:promise P8.7
+func TestANumberIsStoredThoughTheNodeThatKeepsTheDirectoryIsDeleted(t *testing.T) {
+	for _, op := range []zktest.Op{zktest.OpGetChildren2, zktest.OpMulti} {
+		for name, store := range map[string]func(t *testing.T, e *Engine) error{
+			"resize": func(t *testing.T, e *Engine) error { return permitsOf(e, 5).Resize(t.Context()) },
+			"try": func(t *testing.T, e *Engine) error {
+				g, err := permitsOf(e, 5).TryObtain(t.Context(), 2)
+				if err == nil {
+					release(t, g)
+				}
+				return err
+			},
+		} {
+			t.Run(fmt.Sprint(name, " ", op), func(t *testing.T) {
+				virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+					e, deleted := startEngine(t, srv, "a", nil), false
+					srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+						if names := srv.Children(leases); r.Op == op && len(names) == 1 && !deleted {
+							deleted = srv.DeleteNode(leases+"/"+names[0]) == nil
+						}
+						return zktest.Pass
+					})
+					require.NoError(t, store(t, e))
+					require.True(t, deleted)
+					n, _ := srv.Node(leases)
+					require.Equal(t, "zklock: permits 5", string(n.Data))
+				})
+			})
+		}
+	}
+}
+
 // A caller that the number no longer fits, or that is evicted, leaves the queue with the reason.
 func TestAWaiterForPermitsEndsWithTheReason(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -422,6 +422,12 @@ var Table = []Mutant{
 		Focus: "semaphore",
 	},
 	{
+		Name: "a resize fails if a third party deletes the node that keeps the directory", Origin: "our first version",
+		Edits: []Edit{{"internal/queue/permits.go", "\t\treturn zk.ErrNoNode // as if it were deleted after that\n", "\t\treturn err\n"}},
+		Test:  Test{"internal/queue", "TestANumberIsStoredThoughTheNodeThatKeepsTheDirectoryIsDeleted"},
+		Focus: "semaphore", Faults: "delete|parents",
+	},
+	{
 		Name: "LockAll acquires the locks in the caller's order", Origin: "Curator's multi lock",
 		Edits: []Edit{{"lockall.go", "ordered = slices.SortedFunc(slices.Values(lockers), comparePaths)", "ordered = slices.Clone(lockers)"}},
 		Focus: "mutex",
