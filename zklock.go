@@ -105,6 +105,7 @@ import (
 	"github.com/zklock-go/zklock/internal/queue"
 	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/internal/testclock"
+	"github.com/zklock-go/zklock/internal/testnet"
 	"github.com/zklock-go/zklock/observe"
 )
 
@@ -155,6 +156,9 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 		c.engine.Requests.Link.SetLogin(*login, len(servers))
 	}
 	dialing := o.dialing()
+	if n := testnet.From(ctx); n != nil {
+		dialing.Dial, dialing.Resolve = n.Dial, n.Resolve
+	}
 	dialing.Failed = c.warnOfFailures()
 	conn, events, err := zk.Connect(servers, o.SessionTimeout,
 		zk.WithDialer(c.engine.Requests.Link.Dialer(dialing)),

@@ -17,6 +17,7 @@ import (
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/evidence/history"
 	"github.com/zklock-go/zklock/internal/testclock"
+	"github.com/zklock-go/zklock/internal/testnet"
 )
 
 // user is a client of the library with its workers. The users of a process share its connection. If a user closes its client, another
@@ -144,14 +145,19 @@ func (p *process) connect(u *user) (*zklock.Client, error) {
 		p.attachInVain(ctx, *opts)
 		return zklock.Attach(ctx, p.shared.conn, p.shared.hooks, opts)
 	}
-	opts.Dialer = f.srv.DialFrom(p.name)
+	dial := zk.Dialer(f.srv.DialFrom(p.name))
 	if f.plan.TLS {
 		_, opts.TLS = certificate()
-		opts.Dialer = speakTLS(opts.Dialer, f.handshakes)
+		dial = speakTLS(dial, f.handshakes)
 	}
 	if f.plan.Provider == inRounds {
 		opts.HostProvider = &round{}
 	}
+	if f.plan.Names > 0 {
+		n, servers := f.named(p.servers, dial)
+		return zklock.Connect(testnet.With(ctx, n), servers, opts)
+	}
+	opts.Dialer = dial
 	return zklock.Connect(ctx, p.servers, opts)
 }
 

@@ -122,6 +122,30 @@ func slowHandshakes(f *fleet, r *rand.Rand) {
 	time.Sleep(f.plan.Timeout)
 }
 
+// frozenServer freezes the server of a holder, which still accepts connections, and drops all connections while the other servers refuse
+// new ones. When these serve again, each client must find one of them while the first server remains frozen.
+func frozenServer(f *fleet, r *rand.Rand) reach {
+	m := f.member(r)
+	refuse := func(refuses bool) {
+		for i := range f.plan.Servers {
+			if x := f.srv.Member(i); x != m {
+				x.Refuse(refuses)
+			}
+		}
+	}
+	refuse(true)
+	m.Freeze()
+	f.srv.DropConnections()
+	time.Sleep(f.plan.Timeout * time.Duration(2+r.IntN(3)) / 4)
+	refuse(false)
+	hit := only()
+	hit.after = f.rec.Now() + 1
+	time.Sleep(f.plan.Wake() + 4*f.plan.Timeout)
+	m.Thaw()
+	time.Sleep(f.plan.Timeout)
+	return hit
+}
+
 // onItself returns a function that causes a fault of a member, and returns the function that ends it.
 func onItself(harm, mend func(*zktest.Member)) func(f *fleet, i int) func() {
 	return func(f *fleet, i int) func() {

@@ -74,6 +74,9 @@ func (p *Plan) troubles() map[string][]fault {
 	if p.Way == wayClose {
 		all["closes"] = []fault{{"close", closeOne}}
 	}
+	if p.Names > 0 {
+		all["dialing"] = []fault{{"frozen server", frozenServer}}
+	}
 	if p.Moves {
 		all["moves"] = []fault{{"moved leader", everybody(moveLeader)}}
 	}

@@ -66,6 +66,7 @@ var trials = []trial{
 	{"P2", "ticks of neighbors", "cut off", "mutex rw", neighborsTicks},
 	{"P2", "moved leaders", "moved leader", "mutex rw election", movedLeaders},
 	{"P2", "dialing", "silent servers|slow handshakes", "mutex rw", dialing},
+	{"P7", "frozen servers", "frozen server", "mutex rw", frozenServers},
 	{"P2", "uplinks", "^none$", "mutex semaphore", uplinks},
 	{"P2", "closing", "partition|^close$", "mutex election rw", closing},
 	{"P5", "leaving", "^stop$|^close$", "mutex rw semaphore", leaving},
@@ -140,6 +141,13 @@ func dialing(p *Plan, r *rand.Rand) {
 		p.Clients[i].Session = p.Timeout
 	}
 	p.Hold, p.Think, p.Pause, p.During = 2*p.Timeout, p.Tick/4, p.Timeout, 2*time.Minute
+}
+
+// frozenServers sets clients without a dialer of their own, whose servers freeze while the other servers refuse connections for a moment.
+func frozenServers(p *Plan, r *rand.Rand) {
+	p.Servers, p.Names, p.Aim, p.Latency = 3, 1, atOwn, time.Millisecond
+	p.Provider = pick(r, library, inRounds)
+	p.Hold, p.Think, p.Pause, p.During = p.Timeout, p.Tick/4, p.Timeout, 3*time.Minute
 }
 
 // uplinks sets processes that write much more under their holds than their uplinks carry at once. No hold may be lost.

@@ -64,6 +64,7 @@ type Plan struct {
 	// The following is used by the plans of pairs.
 	Mixed     Mixed
 	Provider  string  // the clients' host provider: "" to draw whether it knows one server or all
+	Names     int     // how many addresses each server's name has, for clients without a dialer of their own; 0 for clients with one
 	TLS       bool    // connections are encrypted
 	Aim       string  // which server a fault hits: "" to draw it
 	Way       string  // what callers do: "" to draw it
