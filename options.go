@@ -31,7 +31,7 @@ import (
 type Options struct {
 	// SessionTimeout is the session timeout that the client requests. The server may grant a
 	// different one (see Client.SessionTimeout). After a holder crashes, the next one acquires the
-	// lock after about this time. Default 10 s.
+	// lock after about this time. Default 10 s: docs/capacity.md says when to choose another one.
 	SessionTimeout time.Duration
 	// TickTime is the largest tickTime that any server has, or will have while the program runs.
 	// The default, zero, is safe only if no server's tickTime is above half the granted session

@@ -20,7 +20,7 @@
 //
 //   - [Mutex] has one holder at a time. Start here.
 //   - [Cohort] is a mutex for many goroutines of one process. They share one place in the queue, so
-//     passing the lock from one goroutine to the next takes one request or none.
+//     passing the lock from one goroutine to the next takes one request.
 //   - [Reentrant] is a mutex for call chains in which a function that locks calls another function
 //     that locks the same path.
 //   - [RWMutex] has many readers or one writer. [Hold.Downgrade] turns a writer into a reader, and

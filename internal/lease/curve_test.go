@@ -68,11 +68,11 @@ func paid(t *testing.T, timeout, tick, period time.Duration) (transactions, leas
 	return transactions, least
 }
 
-// The curve of docs/capacity.md, which this test prints with -v: what remains of the lease at least if heartbeats are rarer or more frequent.
+// The curve of docs/maintainers/measurements.md, which this test prints with -v: what remains of the lease at least if heartbeats are rarer or more frequent.
 //
 //zklock:promise P2.5
 func TestTheCurveOfWhatAHoldCostsIsThatOfItsPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/capacity.md")
+	page, err := os.ReadFile("../../docs/maintainers/measurements.md")
 	require.NoError(t, err)
 	for _, share := range []float64{0.1, 0.15, 0.2, 0, 0.4, 0.5, 0.6} {
 		name := fmt.Sprintf("%.2f T", share)

@@ -26,7 +26,7 @@ func TestAServerThatThrottlesCostsNoHold(t *testing.T) {
 	for _, timeout := range []time.Duration{4 * time.Second, 10 * time.Second, 30 * time.Second}[:3/oneIn(3)] {
 		for _, percent := range []int{65, 50, 35, 20}[:4/oneIn(2)] {
 			if timeout == 4*time.Second && percent == 65 {
-				continue // 6 of 60 holds were lost within 100 timeouts: see docs/capacity.md
+				continue // 6 of 60 holds were lost within 100 timeouts: see docs/maintainers/measurements.md
 			}
 			t.Run(fmt.Sprint(timeout, " ", percent, " of 100"), func(t *testing.T) {
 				t.Parallel()

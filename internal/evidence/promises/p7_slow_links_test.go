@@ -76,13 +76,13 @@ func slowLink(t *testing.T, session, tick time.Duration, latency func(*rand.Rand
 	return l
 }
 
-// The table of docs/capacity.md, which this test prints with -v: the minimum of Remaining, the share of time during which a lock
+// The table of docs/maintainers/measurements.md, which this test prints with -v: the minimum of Remaining, the share of time during which a lock
 // is held, and the requests per minute, by the duration of round trips.
 //
 //zklock:promise P7.2 P2.5
 func TestSlowLinksMatchTheirTable(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/capacity.md")
+	page, err := os.ReadFile("../../../docs/maintainers/measurements.md")
 	require.NoError(t, err)
 	const ms = time.Millisecond
 	for _, s := range []int{4, 10, 30}[:3/oneIn(3)] {
@@ -95,7 +95,7 @@ func TestSlowLinksMatchTheirTable(t *testing.T) {
 			row := fmt.Sprintf("| %d s | %v |", s, trip)
 			is := strings.TrimPrefix(line, row)
 			_, said, ok := strings.Cut(string(page), row)
-			require.True(t, ok, "docs/capacity.md has no such row")
+			require.True(t, ok, "docs/maintainers/measurements.md has no such row")
 			said, _, _ = strings.Cut(said, "\n")
 			require.Equal(t, strings.Count(is, "none"), strings.Count(said, "none"), said)
 			assert.InDeltaSlice(t, parts(is, 0), parts(said, 0), 0.015, "what remains: %s", said)
@@ -105,13 +105,13 @@ func TestSlowLinksMatchTheirTable(t *testing.T) {
 	}
 }
 
-// The table of jitter in docs/capacity.md, which this test prints with -v. Each way takes a millisecond, and longer by a random part of
+// The table of jitter in docs/maintainers/measurements.md, which this test prints with -v. Each way takes a millisecond, and longer by a random part of
 // half the jitter.
 //
 //zklock:promise P7.2 P2.5
 func TestJitterMatchesItsTable(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/capacity.md")
+	page, err := os.ReadFile("../../../docs/maintainers/measurements.md")
 	require.NoError(t, err)
 	for _, s := range []int{4, 10, 30}[:3/oneIn(3)] {
 		session := time.Duration(s) * time.Second
@@ -126,7 +126,7 @@ func TestJitterMatchesItsTable(t *testing.T) {
 			line := fmt.Sprintf("%s %v | %v |", row, slowLink(t, session, 0, latency), slowLink(t, session, 2*time.Second, latency))
 			t.Log(line)
 			_, said, ok := strings.Cut(string(page), row)
-			require.True(t, ok, "docs/capacity.md has no such row")
+			require.True(t, ok, "docs/maintainers/measurements.md has no such row")
 			said, _, _ = strings.Cut(said, "\n")
 			is := strings.TrimPrefix(line, row)
 			assert.InDeltaSlice(t, parts(is, 0), parts(said, 0), 0.03, "what remains: %s", said)

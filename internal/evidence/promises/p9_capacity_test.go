@@ -5,6 +5,7 @@ package promises_test
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -89,7 +90,7 @@ func lasts(t *testing.T, cell string) float64 {
 	return said(t, n) * map[string]float64{"days": day, "years": 365 * day}[unit]
 }
 
-// TestCapacityIsWhatItsPageSays counts the clients' requests and compares them with the two tables of docs/capacity.md.
+// TestCapacityIsWhatItsPageSays counts the clients' requests and compares them with the tables of docs/capacity.md.
 //
 //zklock:promise P9.7
 func TestCapacityIsWhatItsPageSays(t *testing.T) {
@@ -119,6 +120,14 @@ func TestCapacityIsWhatItsPageSays(t *testing.T) {
 		for i, n := range []float64{d.transactions, d.syncs, d.reads} {
 			require.InDelta(t, n, said(t, r[2+i]), 0.5+n/100, "%v", r)
 		}
+	}
+
+	chosen := regexp.MustCompile(`(?m)^\| \**(\d+ s)\** \| .*? \| ([\d.]+)(?: quorum writes)?, ([\d.]+)(?: other requests)? \|`).FindAllStringSubmatch(string(page), -1)
+	require.Len(t, chosen, 3, "the rows of the table of timeouts to choose from")
+	for _, m := range chosen {
+		holds := asked[row{m[1], "holds"}]
+		require.InEpsilon(t, holds.transactions, said(t, m[2]), 0.02, m[0])
+		require.InEpsilon(t, holds.syncs+holds.reads, said(t, m[3]), 0.02, m[0])
 	}
 
 	for _, r := range sayings(t, string(page), 6) {

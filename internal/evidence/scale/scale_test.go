@@ -290,7 +290,7 @@ func (f *fleet) close() {
 	}
 }
 
-// row returns a finding as a row of the table in docs/capacity.md.
+// row returns a finding as a row of the table in docs/maintainers/measurements.md.
 func (found finding) row(size, load int, event string) string {
 	l := found.load
 	return fmt.Sprintf("| %d | %s | %d | %d %% | %d %% | %v | %d | %d | %v | %v |", size*load, event, l.Requests/size, int(100*l.Leader), int(100*l.Follower),
