@@ -197,7 +197,7 @@ func (l *Link) AwaitLoss(ctx context.Context, s *Session, changed, again <-chan 
 	}
 }
 
-// Unanswered returns since when the server that carries s has not replied although a request is
+// Unanswered returns the time since which the server that carries s has been silent while a request was
 // outstanding. It returns false if no request is outstanding.
 func (l *Link) Unanswered(s *Session) (since time.Time, ok bool) {
 	conn, err := l.connOf(s)

@@ -49,8 +49,8 @@ func (l *Link) Dialer(d Dialing) zk.Dialer {
 }
 
 // IsTaken reports whether the client library's connection carries a session, so that a dial must be that of another connection: the
-// client library dials only after its connection has ended. IsTaken then waits for a second, as the client library does between two
-// rounds of servers, unless its provider does not end them.
+// client library dials only after its connection has ended. IsTaken then waits for a second. The client library waits for as long
+// between two rounds of servers, if its provider reports the end of a round.
 func (l *Link) IsTaken() bool {
 	if l.Carried() == nil {
 		return false
@@ -73,7 +73,7 @@ func (l *Link) left() time.Duration {
 	return s.Lease.Remaining()
 }
 
-// distance returns how long replies take at least.
+// distance returns the shortest time in which replies arrive: see lease.Lease.Distance.
 func (l *Link) distance() time.Duration {
 	if s := l.Latest(); s != nil {
 		return s.Lease.Distance()
@@ -81,7 +81,7 @@ func (l *Link) distance() time.Duration {
 	return 0
 }
 
-// term returns the session timeout, or the one that is requested if there was no session yet.
+// term returns the session timeout, or the requested timeout if there was no session yet.
 func (l *Link) term() time.Duration {
 	if s := l.Latest(); s != nil {
 		return s.Lease.Term()

@@ -19,7 +19,7 @@ import (
 const patience = 5 * time.Second
 
 // Direct is a connection to one server, without the client library and without a Link: the server
-// does not change, and nothing is sent that the caller does not send. It is used by one goroutine.
+// does not change, and only the caller sends requests. It is used by one goroutine.
 type Direct struct {
 	conn    *serverConn
 	in      *frames.Reader
@@ -90,8 +90,8 @@ func (d *Direct) LogIn(ctx context.Context, login *Login, credentials []frames.R
 	return err
 }
 
-// Ask sends a request and returns the reply to it. The error is for a reply that did not come: a
-// refusal is in the reply's code. The reply is valid until the next call.
+// Ask sends a request and returns the reply to it. It returns an error if no reply arrives or
+// if the reply is malformed. A refusal is in the reply's code. The reply is valid until the next call.
 func (d *Direct) Ask(r frames.Request) (frames.Reply, error) {
 	d.xid++
 	r.Number(d.xid)
@@ -127,8 +127,8 @@ func (d *Direct) End() {
 	d.Leave()
 }
 
-// AskWord sends one of ZooKeeper's four-letter words and returns the server's reply. The error is for a
-// server that cannot be reached: one that does not reply to the word returns "".
+// AskWord sends one of ZooKeeper's four-letter words and returns the server's reply. It returns
+// an error if the server cannot be reached, and "" if the server does not reply to the word.
 func AskWord(ctx context.Context, dial zk.Dialer, address, word string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -144,7 +144,7 @@ func AskWord(ctx context.Context, dial zk.Dialer, address, word string) (string,
 		return "", err
 	}
 	var reply strings.Builder
-	io.Copy(&reply, io.LimitReader(nc, 1<<16)) // a server that hangs up has said what it says
+	io.Copy(&reply, io.LimitReader(nc, 1<<16)) // the reply ends when the server hangs up
 	return reply.String(), nil
 }
 

@@ -61,8 +61,8 @@ func (l *Link) deny(login *Login, why error) {
 // servers serve anyone.
 const manyRefusals = 6
 
-// errProbe ends a connection that has shown that servers create sessions: the next request asks for
-// ours again.
+// errProbe ends a connection that has shown that servers create sessions: the next connect
+// request contains our session again.
 var errProbe = errors.New("servers accept sessions again")
 
 // connectRequest returns what to send in place of the connection request p. It requests a new session in
@@ -70,11 +70,12 @@ var errProbe = errors.New("servers accept sessions again")
 //
 //   - The current session is over.
 //   - The session's lease has run out, and servers hang up on its requests but not on requests for
-//     other sessions. A server hangs up if it currently serves nobody, or if it was restored from a
-//     backup, because each request contains the last transaction seen; that one would hang up
-//     forever. So after manyRefusals, every second request asks for a session that is not kept,
-//     until servers create one. If they then hang up on ours again as often, ours is given up.
-//   - The lease has run out and servers refuse the login: a request for the session would keep it
+//     other sessions. A server hangs up if it currently serves nobody. After a restore from a
+//     backup it would hang up forever, because each request contains the last transaction seen. So
+//     after manyRefusals, every second request asks for a new session, which is not kept, until
+//     servers create one. If they then hang up on our session as often again, the link requests a new
+//     one.
+//   - The lease has run out and servers refuse the login. A request for the session would keep it
 //     alive, and its nodes would stay in their queues for as long as the login is refused.
 func (l *Link) connectRequest(p []byte) []byte {
 	id, ok := frames.SessionOf(p)

@@ -12,7 +12,7 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// lastAlone is what a contender that was alone in a directory saw there.
+// lastAlone is the state in which a contender has found a directory when it was alone there.
 //
 // An acquire that expects no other contenders creates its node and counts the nodes in one
 // transaction: the transaction also writes the directory's data, the same bytes as before, on
@@ -26,13 +26,13 @@ import (
 // The version comes from a listing that showed only our node, or from the last such transaction.
 // After any other outcome it is forgotten until a listing shows only our node again: a queue that
 // has other contenders is not written to. If two clients come and go, each is alone now and then
-// and overwrites the version that the other has seen. So after a meeting, a client does not count for
-// sharedLife. Without this, two clients that each use a lock every 50 ms sent 2.31 writes an acquire, not
+// and overwrites the version that the other has seen. So for sharedLife after a meeting, a client lists
+// the directory instead. Without this, two clients that each use a lock every 50 ms sent 2.31 writes an acquire, not
 // 2.02, and an acquire took 1.35 round trips, not 1.07. A sharedLife of ten seconds gave 2.00 writes, but
 // 12 % more requests.
 //
 // A directory that was deleted and created again in the meantime could have the same version and
-// other data. So what is remembered is used for recentLife only.
+// other data. So a lastAlone is used for recentLife only.
 type lastAlone struct {
 	version int32 // of the directory's data
 	shared  bool  // the contender was not alone, although it had expected that; the other fields are not set
@@ -41,7 +41,7 @@ type lastAlone struct {
 
 const (
 	maxRewritten = 1024        // the maximum size of data that is rewritten
-	sharedLife   = time.Second // how long after an acquire that found others we do not count
+	sharedLife   = time.Second // how long acquires list the directory after one of them has found others
 )
 
 // mayCount reports whether the contender may write its directory's data.

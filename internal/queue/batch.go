@@ -97,8 +97,8 @@ func (co *contender) createBatch(data []byte) (frames.Request, func(*frames.Answ
 }
 
 // findNames sets the names of the nodes from a listing. The nodes were created together, so finding
-// one shows that all were created. A missing node was deleted since; it gets a name that no node
-// has.
+// one shows that all were created. A missing node has been deleted since; it gets a name that no
+// node has.
 func (co *contender) findNames(names []string) {
 	mine := map[string]*member{}
 	for x := range co.each {
@@ -153,7 +153,7 @@ func (co *contender) deleteAll(ctx context.Context, s *session.Session) error {
 		if !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
-		l, err := co.engine.Requests.List(ctx, s, co.Dir) // one of them is gone: find out which are left
+		l, err := co.engine.Requests.List(ctx, s, co.Dir) // one of them is gone: find the others
 		if err != nil {
 			return err
 		}

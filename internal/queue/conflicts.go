@@ -16,8 +16,8 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// notASemaphore returns ErrMismatch if permits are held at the path: their holders and those of a
-// lock at the same path would not know of each other. It removes a semaphore that is not in use, or
+// notASemaphore returns ErrMismatch if permits are held at the path: the holders of permits and the
+// holder of a lock there would not exclude each other. It removes a semaphore that is not in use, or
 // whose number of permits is about to be stored, so that its next user first looks for a lock.
 func (en *Engine) notASemaphore(ctx context.Context, sess *session.Session, dir string, queue *node.Queue) error {
 	if !queue.Permits {
@@ -38,8 +38,8 @@ func (en *Engine) notASemaphore(ctx context.Context, sess *session.Session, dir 
 }
 
 // removeUnused removes the directory of a semaphore's permits. If there are permits, it returns
-// zk.ErrNotEmpty. It keeps a directory that has other data or other children, which may be that of
-// a lock.
+// zk.ErrNotEmpty. It keeps a directory that has other data or other children, because it may belong
+// to a lock.
 func (en *Engine) removeUnused(ctx context.Context, sess *session.Session, leases string) error {
 	n, err := session.Again(ctx, func() (session.Node, error) { return en.Requests.Get(ctx, sess, leases) })
 	if err != nil {

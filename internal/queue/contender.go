@@ -16,7 +16,7 @@ import (
 
 // contender is our entry in a queue, from before its node is requested until the node is certainly
 // gone. One goroutine at a time owns it: first the acquiring caller's, then the one that cleans up.
-// Only its nodes are shared: with their watches, the heartbeats and the hold.
+// The watches, the heartbeats and the hold share its nodes, and nothing else.
 //
 // Its fields belong to four phases: its identity, the creation of its node, the batch that it
 // leads, and its removal. The watch on the node belongs to the member; it begins before the grant
@@ -24,8 +24,8 @@ import (
 //
 // Invariants: while creation is not nil, Name may be empty although the node exists. Once it is nil,
 // each member has a Name and belongs to Sess. The nodes of a batch were created together or not at
-// all. counted is a part of what Sess owns, until the nodes are certainly gone or another contender or
-// PendingCreates counts them.
+// all. The bytes in counted belong to Sess's total, until the nodes are certainly gone or another contender
+// or PendingCreates counts them.
 type contender struct {
 	member
 	recipe    *Recipe       // never changes
@@ -34,9 +34,9 @@ type contender struct {
 	queueNode *member       // our node in another queue, which must exist when these nodes are created; nil if there is none
 	creation  *creation     // how the node is created; nil once the node certainly belongs to Sess
 	czxid     int64         // the transaction that created the nodes, which is the hold's token; zero if unknown
-	counted   int           // the bytes counted for this contender in what its session owns: see own
-	record    writtenRecord // what it has written in the lock's record
-	removal   removal       // what its removal must take into account
+	counted   int           // its bytes in the total of its session: see own
+	record    writtenRecord // its line in the lock's record
+	removal   removal       // conditions of its removal
 	isLeft    bool          // the hub removes it: see leftovers
 	isTaken   bool          // Close has removed it while its goroutine was in a function of the program; used by that goroutine only
 }
@@ -104,7 +104,7 @@ func (co *contender) takePath(path string, czxid int64) error {
 // one succeeds.
 type creation struct {
 	replaces *contender     // its node is deleted by the transaction that creates ours; nil if there is none or it was removed in another way
-	expected *lastAlone     // what the directory is expected to be; nil if the attempt does not count
+	expected *lastAlone     // the expected state of the directory; nil if the attempt does not count
 	dir      *zk.Stat       // the directory right after a create that counts; nil if unknown
 	looked   time.Time      // when dir was received
 	answered *session.Latch // set when the outcome of the attempt is known: the nodes have names, or err is set; nil before the first attempt

@@ -20,7 +20,7 @@ type Bundle struct {
 	requests *Requests
 	sess     *Session
 	all      []conn.Outgoing
-	few      [4]conn.Outgoing // the memory of all while it has few requests
+	few      [4]conn.Outgoing // the memory of all, if it has few requests
 }
 
 // Bundle returns an empty bundle as soon as a connection carries s.
@@ -39,8 +39,8 @@ func (r *Requests) BundleNow(s *Session) *Bundle {
 }
 
 // Send sends the requests as soon as possible, and does not wait for the replies. If ctx is done
-// first, it returns its cause. If it returns an error, nothing was sent, and each request has got an
-// error for which conn.ErrNotSent holds, or ErrSessionOver.
+// first, it returns its cause. If it returns an error, nothing was sent, and each request was answered
+// with conn.ErrNotSent or an error that wraps ErrSessionOver.
 func (b *Bundle) Send(ctx context.Context) error {
 	if len(b.all) == 0 {
 		return nil
@@ -68,8 +68,8 @@ func (b *Bundle) SendNow() {
 	}
 }
 
-// fail answers requests that were not sent, because of err. Callers other than the one of Send may
-// wait for the replies, and must not get the cause of its context.
+// fail answers the requests, which were not sent because of err. The error of Send's context is only for
+// the caller of Send: other callers may wait for the replies.
 func (b *Bundle) fail(err error) {
 	if !errors.Is(err, outcome.ErrSessionOver) {
 		err = conn.ErrNotSent
@@ -79,28 +79,26 @@ func (b *Bundle) fail(err error) {
 	}
 }
 
-// add adds a request. When its reply arrives, or when it was not sent, the reply is read with read,
-// and then is called; then may be nil and must not wait.
+// add adds a request. It calls read with the reply when that arrives, and then then with the result. If
+// the request was not sent, it calls then with an error. then may be nil, and must not wait.
 func add[T any](b *Bundle, q frames.Request, read func(*frames.Answer) (T, error), then func(T, error)) *call[T] {
 	c := &call[T]{read: read, then: then}
 	b.all = append(b.all, conn.Outgoing{Request: q, By: c})
 	return c
 }
 
-// Add adds a request that has no result. When its reply arrives, or when it was not sent, the reply
-// is read with read, and then, which must not wait, is called.
+// Add is like add for a request that has no result.
 func (b *Bundle) Add(q frames.Request, read func(*frames.Answer) (struct{}, error), then func(error)) {
 	add(b, q, read, func(_ struct{}, err error) { then(err) })
 }
 
-// Delete adds a request that deletes a node if it has the given version; -1 means any version. When
-// its reply arrives, or when it was not sent, then, which must not wait, is called.
+// Delete adds a request that deletes a node if it has the given version; -1 means any version.
+// See add for then.
 func (b *Bundle) Delete(path string, version int32, then func(error)) {
 	b.Add(frames.Delete(path, version), readNothing, then)
 }
 
-// Multi adds a transaction. When its reply arrives, or when it was not sent, then, which must not
-// wait, is called.
+// Multi adds a transaction. See add for then.
 func (b *Bundle) Multi(ops []any, then func([]zk.MultiResponse, error)) {
 	add(b, frames.Multi(ops), ReadResults(len(ops)), then)
 }
@@ -115,8 +113,7 @@ func (b *Bundle) Get(path string) (answer func(context.Context) (Node, error)) {
 	return answerTo(b, frames.Get(path, false), readNode)
 }
 
-// answerTo adds a request. The returned function, which must be called after Send, waits for the reply
-// as Ask does.
+// answerTo adds a request. The returned function waits for the reply as Ask does. Call it after Send.
 func answerTo[T any](b *Bundle, q frames.Request, read func(*frames.Answer) (T, error)) func(context.Context) (T, error) {
 	c := add(b, q, read, nil)
 	return func(ctx context.Context) (T, error) { return await(ctx, b.requests, b.sess, c) }

@@ -20,7 +20,7 @@ type checkQueue struct {
 	seen *Session             // guarded by mu: the session for which isAny last returned true; nil if it last returned false
 }
 
-// keeping is what a checkQueue knows of a node.
+// keeping is the entry of a node in a checkQueue.
 type keeping struct {
 	by   *Heart // of the client that keeps the node
 	turn int64  // the order of turns; zero for a node that is being deleted, which is no longer checked

@@ -55,8 +55,8 @@ func (d *Directories) MakeDir(ctx context.Context, s *Session, dir string, own i
 	}
 }
 
-// NotPermitted returns err, and if the servers refused permission, what for: to do something with the
-// node at path. The path is the full one in ZooKeeper, as the ACL of its parent decides.
+// NotPermitted returns err. If the servers refused permission, the error names the operation and the node's
+// full path in ZooKeeper, because the ACL of a parent may be the reason.
 func NotPermitted(do, path string, err error) error {
 	if errors.Is(err, zk.ErrNoAuth) {
 		return fmt.Errorf("no permission to %s %s: %w", do, node.Printable(path), err)

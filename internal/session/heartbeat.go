@@ -19,7 +19,7 @@ import (
 	"github.com/zklock-go/zklock/internal/outcome"
 )
 
-// A Heart is a client's part of its connection's heartbeats: the nodes that they check, and the functions that report what they find.
+// A Heart is a client's part of its connection's heartbeats: the nodes that they check, and the functions that report the results.
 type Heart struct {
 	requests *Requests
 	beats    *beats
@@ -96,7 +96,7 @@ const maxPending = 16
 // whether the leader has counted the session's touches without a gap. While a client keeps a node, because it is held or next in line,
 // or proves the session, beats also asks the quorum.
 type beats struct {
-	requests *Requests // which belong to no client
+	requests *Requests // of the connection, not of a client
 	kept     checkQueue
 	kick     chan struct{}
 	proving  atomic.Int32 // calls of Prove
