@@ -20,11 +20,13 @@ import (
 
 // proxy is a connection that the client library and this library share. The client library creates
 // sessions and keeps them alive; this library sends everything else (Link.Send). The proxy numbers
-// every request, and passes each reply to its requester. Apart from the numbers it changes the
-// traffic in only three places: a connection request for a session that is over requests a new one
-// instead, and the others include what our replies have shown; a login, and the credentials that a
-// server has accepted on an earlier connection, precede everything else; and events are not passed
-// on as long as the client library has set no watch.
+// every request, and passes each reply to its requester. It also changes the traffic in three places:
+//
+//   - A connection request for a session that is over requests a new session. Other connection requests
+//     contain the newest transaction that our replies have shown.
+//   - A login, and the credentials that a server has accepted on an earlier connection, precede
+//     everything else.
+//   - The client library gets no events until it has set a watch.
 //
 // Invariants: while handshaking, session and run are nil and pending is empty. Afterwards session and run
 // are set once, together: both are nil if the server granted no session. Once ended, pending is its zero
@@ -52,17 +54,17 @@ type proxy struct {
 	pending     pending
 }
 
-// reading is what only the goroutine that reads from the server uses. The client library sends the
+// reading is the state of the goroutine that reads from the server. The client library sends the
 // connection request on that goroutine as well.
 type reading struct {
 	isFound  bool          // the race is over
-	begin    []byte        // the beginning of the first reply, as far as it was not read; empty before the race is over
-	patience time.Duration // how long the rest of the handshake may take after the beginning of the first reply: a third of the session timeout
-	until    time.Time     // when that is over; set once the race is over
-	login    *Login        // what the connection started with; nil if with none
+	begin    []byte        // the unread part of the beginning of the first reply; empty before the race is over
+	patience time.Duration // the time limit of the rest of the handshake after the beginning of the first reply: a third of the session timeout
+	until    time.Time     // the end of patience; set once the race is over
+	login    *Login        // the login with which the connection started, or nil if there was none
 	accepted bool          // the server has replied to a request
 	replies  bool          // the current frame, of which a part was read, is not an event
-	bound    time.Duration // how long the client library lets the server be silent; zero means no limit
+	bound    time.Duration // the maximum silence of the server for the client library; zero means no limit
 }
 
 func newProxy(l *Link, r *race, on *serverConn) *proxy {
@@ -74,15 +76,15 @@ func newProxy(l *Link, r *race, on *serverConn) *proxy {
 
 // Write sends one request of the client library, which writes each request in one call. It never
 // fails: Read reports a broken connection, which the client library handles there. If a write failed
-// while the library sends its credentials again, the library would stop forever; elsewhere the
-// error would reach callers and say nothing about the outcome.
+// while the library sends its credentials again, the library would stop forever; elsewhere
+// callers would get the error, which does not show the outcome.
 func (px *proxy) Write(p []byte) (int, error) {
 	now := px.link.Now()
 	if px.isFirst(now) {
 		return px.requestSession(p)
 	}
 	if r, ok := frames.Parse(p); ok && r.Op() == frames.OpClose {
-		px.link.closes(px) // before the server can know: it frees every lock at once
+		px.link.closes(px) // holds must end first: the request frees every lock at once
 	}
 	px.pass(p, now)
 	return len(p), nil
@@ -96,7 +98,7 @@ func (px *proxy) requestSession(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// find waits until a server has replied to the connection request, which then is the connection's server.
+// find waits until a server has replied to the connection request. That server becomes the connection's server.
 func (px *proxy) find() error {
 	first, err := px.race.answered()
 	if err != nil {
@@ -114,7 +116,7 @@ func (px *proxy) find() error {
 	return nil
 }
 
-// hangUp closes the connection to the server, or those to the servers that are being tried.
+// hangUp closes the connection to the server, and ends the race.
 func (px *proxy) hangUp() error {
 	px.mu.Lock()
 	px.hungUp = true
@@ -303,9 +305,8 @@ func (px *proxy) next(handshaking bool) (frame []byte, cut bool, err error) {
 	return frame, false, err
 }
 
-// limitOf returns how long a frame with that number may be, and whether it replies to a request of
-// ours. What the program reads with the client library may be of any length: the program knows what
-// it asks for.
+// limitOf returns the maximum length of a frame with that number, and whether the frame replies to a
+// request of ours. Replies to reads of the program may have any length.
 func (px *proxy) limitOf(xid int32) (limit int, ours bool) {
 	px.mu.Lock()
 	defer px.mu.Unlock()
@@ -326,10 +327,10 @@ func (px *proxy) Close() error {
 	return px.hangUp()
 }
 
-// SetReadDeadline does nothing during the handshake, which has its own deadline: the client library
-// sets no deadline for the body of the reply and a very long one for its length, so one dead server
-// would outlast the session although other servers could take it. Later, the deadline is extended
-// whenever the server sends anything, most of which the library never reads.
+// SetReadDeadline does nothing during the handshake, which has its own deadline. The client library
+// sets a very long deadline for the length of the reply and none for its body, so the session could
+// expire while the library waits for a dead server. Later, everything that the server sends extends
+// the deadline, including replies that the library never reads.
 func (px *proxy) SetReadDeadline(d time.Time) error {
 	px.mu.Lock()
 	handshaking := px.handshaking
@@ -344,7 +345,7 @@ func (px *proxy) SetReadDeadline(d time.Time) error {
 	return px.server.SetReadDeadline(d)
 }
 
-// SetWriteDeadline sets until when Write waits for room. Nothing else waits for writes: a server that
+// SetWriteDeadline limits how long Write waits for room. Nothing else waits for writes: a server that
 // does not read is abandoned because it does not reply.
 func (px *proxy) SetWriteDeadline(d time.Time) error {
 	px.writeBy = d
@@ -507,9 +508,8 @@ func (px *proxy) judge(s *Session, sr sentRequest, r frames.Reply) error {
 	return nil
 }
 
-// unanswered returns since when nothing has arrived although a request is outstanding. A server on a slow link has nothing to reply
-// to while a large request is on its way: until a fifth of the session timeout and a little more remain of the lease, the silence
-// then is at most as long as a server may be silent.
+// unanswered returns the time since which nothing has arrived although a request is outstanding. While a large request is on its way,
+// a server on a slow link has nothing to reply to: the returned time is then at least that of excused.
 func (px *proxy) unanswered() (since time.Time, ok bool) {
 	px.mu.Lock()
 	defer px.mu.Unlock()
@@ -517,7 +517,8 @@ func (px *proxy) unanswered() (since time.Time, ok bool) {
 	return later(since, px.excused()), ok
 }
 
-// excused returns until when the server need not have replied: see unanswered. It must be called with mu held.
+// excused returns a time before which silence does not count while a large request is on its way: the server is abandoned when a fifth
+// of the session timeout and a little more remain of the lease. It must be called with mu held.
 func (px *proxy) excused() time.Time {
 	if px.pending.large == 0 || px.session == nil {
 		return time.Time{}

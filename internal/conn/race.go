@@ -16,8 +16,8 @@ import (
 	"github.com/zklock-go/zklock/internal/lease"
 )
 
-// A race finds the server of one connection. A server that takes long is not given up for another one: the other one is asked as
-// well, and the first that answers becomes the connection's server. The others are closed.
+// A race finds the server of one connection. If a server takes long, the race asks another one as well. The first server that
+// answers becomes the connection's server, and the connections to the others are closed.
 //
 // Its first part is connected, which ends when one server is connected. Its second part is answered, which ends when one server has
 // replied to the connection request. All methods except stop belong to the goroutine in which the client library connects.
@@ -39,7 +39,7 @@ type race struct {
 	begun   time.Time     // when the newest attempt began
 	last    error         // of the attempt that failed last
 	request []byte        // the connection request, in the second part
-	asks    int64         // the session that it asks for; zero for a new one
+	asks    int64         // the session in the request; zero for a new one
 	given   time.Duration // how long a server may take to reply to the request
 }
 
@@ -48,7 +48,7 @@ const maxAttempts = 3
 
 // A target is an address to dial.
 type target struct {
-	server  string // the address as it is listed, for which a certificate must be
+	server  string // the address as it is listed, which its certificate must name
 	address string // one of its addresses if it is a name, or empty if it is not resolved
 }
 
@@ -59,12 +59,12 @@ type attempt struct {
 	stop  context.CancelFunc
 	conn  *serverConn   // nil until it is connected
 	sent  lease.Instant // when the connection request was sent
-	until time.Time     // when the reply must be there
+	until time.Time     // the deadline of the reply
 	data  []byte        // the beginning of the reply
 	keep  func() bool   // keeps the connection open when ctx is done; false if it is too late
 }
 
-// A result is what an attempt reports. Exactly one of the last four fields is set.
+// A result is a report of an attempt. Exactly one of the last four fields is set.
 type result struct {
 	of    *attempt
 	found []target // the other addresses of a name
@@ -78,7 +78,7 @@ func newRace(l *Link, network string, timeout time.Duration) *race {
 	return &race{link: l, network: network, timeout: timeout, term: l.term(), ctx: ctx, stop: stop, results: make(chan result)}
 }
 
-// connected dials server, and others if it takes long. It returns the first attempt that is connected.
+// connected dials server, and other servers if that takes long. It returns the first attempt that is connected.
 func (r *race) connected(server string) (*attempt, error) {
 	var first *attempt
 	r.chosen = server

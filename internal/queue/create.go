@@ -54,14 +54,14 @@ func (co *contender) count(s *session.Session) error {
 	return nil
 }
 
-// pathExtra is what a path in a transaction has in addition to our part of it: the server's number,
+// pathExtra is the number of bytes that servers add to our part of a path in a transaction: the number,
 // and four bytes for the length.
 const pathExtra = 10 + 4
 
 // pathSize returns how many bytes the path of x adds to the transaction that ends our session.
 func (co *contender) pathSize(x *member) int { return len(co.nameless(x)) + pathExtra }
 
-// countedFor returns x's share of what is counted for us.
+// countedFor returns x's share of our counted bytes.
 func (co *contender) countedFor(x *member) int { return min(co.counted, co.pathSize(x)) }
 
 // notSent is the error of a create that was not sent.

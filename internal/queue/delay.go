@@ -80,15 +80,16 @@ func (wa *waiter) becomeHolder(ctx context.Context, waits bool) error {
 	}
 }
 
-// outdateRecord is called when the contender has become first. It forgets what the record said
-// before others left, unless creating the record will show whether that is still so.
+// outdateRecord is called when the contender has become first. It forgets the record that was read
+// before others left. If that record named a holder, which has probably released since, it assumes that
+// there is none: a create of the record fails if there is one.
 func (wa *waiter) outdateRecord() {
 	at := wa.record.at
 	switch {
 	case wa.recipe.Shared:
 		wa.record.at = nil
 	case at == nil || !at.exists:
-	case at.Fate == node.IsHeld && len(wa.initialAhead) > 0: // probably released since
+	case at.Fate == node.IsHeld && len(wa.initialAhead) > 0:
 		wa.record.at = &recordAt{}
 	default:
 		wa.record.at = nil
@@ -118,7 +119,7 @@ func (wa *waiter) tryToHold(ctx context.Context, waits bool, outwaited string) (
 	return next, lost, err
 }
 
-// A step is what a contender that is first does next about its lock's record.
+// A step is the next action of the first contender on its lock's record.
 type step int
 
 const (
@@ -177,9 +178,9 @@ func (wa *waiter) consult(ctx context.Context) (r recordAt, lost string, err err
 	return r, lost, err
 }
 
-// unreleased returns the second result of consult. Contenders without a delay, which are those of
-// other libraries, do not appear in the record: one that was ahead of us may have held after the
-// hold that the record names, and is not known to have released.
+// unreleased returns the second result of consult. Contenders of other libraries have no delay and do
+// not appear in the record. Such a contender that was ahead of us may have held the lock after the holder
+// that the record names, and may not have released it.
 func (wa *waiter) unreleased(ctx context.Context, r recordAt) (string, error) {
 	if name := wa.initialAhead.unrecordedBehind(r.By); name != "" {
 		return name, nil

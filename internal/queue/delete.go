@@ -67,8 +67,8 @@ type departure struct {
 	stop func() bool // stops waiting for Close
 }
 
-// atOnce sends the one request that the deletion needs. Without an answer that says that the node is
-// gone, the deletion goes on slowly.
+// atOnce sends the one request that the deletion needs. If the answer does not show that the node is
+// gone, slowly continues.
 func (d *departure) atOnce() {
 	d.stop = context.AfterFunc(d.co.engine.Requests.CleanupCtx, func() {
 		if !d.over.Swap(true) {
@@ -113,7 +113,7 @@ func (co *contender) delete() error {
 	return err
 }
 
-// isSimple reports whether one request that needs no preparation deletes all that the contender has.
+// isSimple reports whether one request without preparation deletes all nodes of the contender.
 func (co *contender) isSimple() bool {
 	recorded := co.record.sent && !co.removal.lost
 	return co.batch == nil && co.creation == nil && !recorded && !co.Sess.HasExpired()
@@ -189,8 +189,7 @@ func (co *contender) tryDelete(ctx context.Context) error {
 	return co.deleteUnder(ctx, s)
 }
 
-// deleteUnder deletes the node in one transaction with what it leaves behind: a note, and the release in
-// the lock's record.
+// deleteUnder deletes the node. The same transaction writes a note, and the release in the lock's record.
 func (co *contender) deleteUnder(ctx context.Context, s *session.Session) error {
 	if co.batch != nil {
 		return co.deleteAll(ctx, s)
@@ -244,7 +243,7 @@ func (co *contender) deleteOwn(ctx context.Context, s *session.Session) error {
 	}
 }
 
-// giveUp adds n to what is counted as given up, if the contender is.
+// giveUp passes n to Session.GiveUp if the hub removes the contender.
 func (co *contender) giveUp(n int) {
 	if co.isLeft {
 		co.Sess.GiveUp(n)

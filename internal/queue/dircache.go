@@ -30,8 +30,7 @@ func (m *Unnoted) MayNote(dir string, answers []zk.MultiResponse) bool {
 	return !m.untrusted && !m.refused.has(dir, math.MaxInt64)
 }
 
-// recent remembers the last thing that was learned about each directory. Its users decide for how
-// long that counts.
+// recent remembers the newest fact about each directory. Its users decide how long a fact is valid.
 type recent[T any] struct {
 	mu    sync.Mutex
 	begun time.Time             // guarded by mu: when the first thing was learned
@@ -48,7 +47,7 @@ const (
 	recentLife = 10 * time.Second
 )
 
-// take returns what is known about dir and forgets it, so that only one attempt uses it.
+// take returns the fact about dir and forgets it, so that only one attempt uses it.
 func (r *recent[T]) take(dir string) (T, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,7 +56,7 @@ func (r *recent[T]) take(dir string) (T, bool) {
 	return l.what, ok && r.age(l) < recentLife
 }
 
-// get returns what was learned about dir less than life ago, and whether there is such a thing.
+// get returns the fact about dir, and whether there is one that is younger than life.
 func (r *recent[T]) get(dir string, life time.Duration) (T, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,8 +88,8 @@ func (r *recent[T]) put(dir string, what T) {
 // age must be called with mu held.
 func (r *recent[T]) age(l learned[T]) time.Duration { return time.Since(r.begun) - l.at }
 
-// recordAt is a record together with its state in ZooKeeper. The zero value is that of a lock without
-// a record.
+// recordAt is a record together with its state in ZooKeeper. The zero value means that the lock has no
+// record.
 type recordAt struct {
 	node.Record
 	exists  bool

@@ -13,8 +13,8 @@ import (
 	"github.com/zklock-go/zklock/internal/session"
 )
 
-// A Grant is what remains of a waiter once it is granted: our nodes and how they were obtained. It
-// does not keep what the waiter knew about other contenders.
+// A Grant has the nodes of a waiter that was granted, and how they were obtained. It does not keep the
+// waiter's knowledge of other contenders.
 type Grant struct {
 	lead   *contender // and the batch that it leads
 	Token  int64
@@ -104,8 +104,8 @@ func (g *Grant) isWanted(names []string) bool {
 	return slices.ContainsFunc(node.ParseEntries(names), func(e node.Entry) bool { return e.Name != g.lead.Name })
 }
 
-// unlessEvicted returns an error that wraps ErrEvicted in place of one that says that our node is gone,
-// if our node or one created together with it was evicted. A process that was stopped during the eviction
+// unlessEvicted returns an error that wraps ErrEvicted if our node, or a node created together with it, was
+// evicted. Otherwise it returns err. A process that was stopped during the eviction
 // first finds that its session is over.
 func (co *contender) unlessEvicted(ctx context.Context, err error) error {
 	if !errors.Is(err, outcome.ErrGone) && !errors.Is(err, outcome.ErrSessionOver) || co.guid == "" || co.engine.Unnoted.untrusted {
