@@ -11,9 +11,13 @@ import (
 	"io"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/cohort"
+	"github.com/zklock-go/zklock/internal/conn"
+	"github.com/zklock-go/zklock/internal/lease"
 	"github.com/zklock-go/zklock/internal/queue"
 	"github.com/zklock-go/zklock/internal/session"
 )
@@ -53,6 +57,36 @@ func TestWaitersThatMayHoldInAPlaceThatWasJustGranted(t *testing.T) {
 			}
 			require.Equal(t, c.takes, p.admits(c.number))
 		})
+	}
+}
+
+// The clock of the machine is set while a place is idle: the place is kept neither longer nor shorter, and the run takes as long.
+//
+//zklock:promise P12.7
+func TestAPlaceIsIdleByTheMonotonicClock(t *testing.T) {
+	start := time.Now()
+	for _, set := range []time.Duration{-time.Hour, time.Hour} {
+		after := func(d time.Duration) lease.Instant {
+			return lease.Instant{Mono: start.Add(d), Wall: start.Add(d + set)}
+		}
+		sess := conn.NewSession(1, lease.New(func() lease.Instant { return after(0) }, 8*time.Second, lease.TickOf(0)))
+		of := &holding{ctx: t.Context(), revocation: new(session.Revocation), nodes: []*session.OwnNode{{Sess: sess}}}
+		p := &sharedPlace{grant: new(queue.Grant), holding: of, runs: run{start, time.Second}}
+		describe := func(now lease.Instant) (s cohort.Situation) {
+			p.describe(&s, now)
+			return s
+		}
+		require.Zero(t, describe(lease.Instant{Mono: start, Wall: start.Add(-set)}).Idle)
+		s := describe(after(time.Second / 2))
+		require.Equal(t, time.Second/2, s.Idle)
+		require.False(t, s.RunOver)
+		p.watch(after(time.Second / 2))
+		s = describe(after(time.Second))
+		require.Equal(t, time.Second, s.Idle)
+		require.True(t, s.RunOver)
+		require.Equal(t, time.Second/2, s.Blind, "an eighth of the session timeout, of which a half has passed")
+		require.False(t, s.Wanted)
+		require.True(t, describe(after(3*time.Second/2)).Wanted, "it is not watched in time")
 	}
 }
 
