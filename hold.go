@@ -61,8 +61,9 @@ func (c *chain) each(yield func(h *Hold) bool) {
 }
 
 // HoldAt returns the hold of the lock at path whose Context ctx is or was derived from, or nil if
-// there is none. path is the one that was passed to the client. Use HoldAt for the token and the guard
-// of a write, so that they belong to the lock that protects it, whatever else the caller holds:
+// there is none. path is the path as it was passed to the client. Use HoldAt for the token and the guard
+// of a write, so that they belong to the lock that protects the write, whatever other locks the caller
+// holds:
 //
 //	save(ctx, zklock.HoldAt(ctx, "/locks/orders/42").Token())
 //
@@ -80,11 +81,10 @@ func HoldAt(ctx context.Context, path string) *Hold {
 	return nil
 }
 
-// HoldOf returns the hold whose Context ctx is or was derived from, of whatever lock. If there are
-// several, it returns the innermost; if there is none, it returns nil, as HoldAt does. Use it only
-// where ctx cannot belong to a hold of another lock, for example at the beginning of a function
-// under Do or Election.Run. Elsewhere use HoldAt: somebody may call the function under a second lock
-// one day.
+// HoldOf returns the hold of any lock whose Context ctx is or was derived from. If there are several, it
+// returns the innermost; if there is none, it returns nil, as HoldAt does. Use it only where ctx cannot
+// belong to a hold of another lock, for example at the beginning of a function under Do or Election.Run.
+// Elsewhere use HoldAt: a later caller of the function may hold a second lock.
 func HoldOf(ctx context.Context) *Hold {
 	for h := range chainOf(ctx).each {
 		return h

@@ -54,8 +54,7 @@ func (c *Client) describe(l Locker) lockable {
 // until the function of Do has returned, because the work may not have stopped yet: always call
 // Unlock, even after a loss. Guard and Confirm cover all of the locks, and Unlock releases all of
 // them. The hold's Token is the largest of their tokens, which increases with every grant of this
-// same set of locks. If what one of the locks protects is also used by holders of that lock alone,
-// fence it with TokenOf.
+// same set of locks. If other callers acquire one of the locks alone, fence its writes with TokenOf.
 //
 // LockAll returns ErrInvalid for two locks with the same path or a lock of another client, and
 // ErrDeadlock if ctx belongs to a hold of one of the locks. For locks that are types of this

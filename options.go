@@ -53,12 +53,12 @@ type Options struct {
 	// not encrypted: without TLS, anyone on the network can read and reuse a digest's user and
 	// password. A credential with the scheme "sasl" is not sent: see Auth.
 	Auth []Auth
-	// Login logs in with a SASL mechanism other than the one in Auth, before anything else is sent on
-	// a connection. adapters/kerberos has one for Kerberos. Default none.
+	// Login logs in with a SASL mechanism other than DIGEST-MD5, before anything else is sent on a
+	// connection. adapters/kerberos has a Login for Kerberos. Default none.
 	Login Login
-	// Dialer connects to a server. It should return within the timeout that it is passed. If it takes
-	// long, it is called for another server as well, by another goroutine; the first connection on which
-	// a server answers is used, and the others are closed. With a Dialer, a host name is one server: the
+	// Dialer connects to a server. It should return within the timeout that it is passed. If that takes
+	// long, another goroutine calls it for another server. The client uses the first connection on which a
+	// server answers, and closes the others. With a Dialer, a host name is one server: the
 	// default dials each of the name's addresses in turn. Default TCP.
 	Dialer zk.Dialer
 	// TLS, if set, encrypts every connection. If it has no ServerName, a server's certificate must be

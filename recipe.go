@@ -165,10 +165,10 @@ func (c *Client) hold(ctx context.Context, recipe, path string, granted *queue.G
 //		// too many requests wait already
 //	}
 //
-// The contenders ahead are those in the listing that comes with the node, holders included. Of a
-// semaphore, only callers that wait for permits count. Of a Cohort, the goroutines of this process
-// count as well. A lock that has to queue again, after its session has expired or, for a Cohort, when
-// the place is passed on, counts again.
+// The listing that comes with the node shows the contenders ahead, holders included. For a semaphore,
+// only callers that wait for permits count. For a Cohort, the goroutines of this process count as well.
+// A lock that queues again counts again: after its session has expired, or when the place of a Cohort is
+// passed on.
 //
 // AtMost sends nothing. If k is negative, or if l is not a lock of this package, Lock returns
 // ErrInvalid.

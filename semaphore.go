@@ -26,7 +26,8 @@ type Semaphore struct {
 
 // Semaphore returns the semaphore at path with the given number of permits, at most 100,000. Zero
 // means the stored number: such a program needs no change when the semaphore is resized, but its
-// acquires return ErrMismatch as long as nobody has stored a number. Semaphore sends nothing; an invalid path or number is reported by the first call, as ErrInvalid.
+// acquires return ErrMismatch until a number is stored. Semaphore sends nothing; an invalid path or
+// number is reported by the first call, as ErrInvalid.
 func (c *Client) Semaphore(path string, permits int) *Semaphore {
 	return &Semaphore{owner{c}, path, permits}
 }

@@ -451,7 +451,7 @@ func (c *Client) Stats() Stats {
 }
 
 // String describes what the client is doing: its session, and one line for each hold, for each wait
-// and what it is for, and for each node that the servers refuse to delete. It helps to debug a
+// with its reason, and for each node that the servers refuse to delete. It helps to debug a
 // program that hangs. The format may change.
 func (c *Client) String() string {
 	lines := []string{"no session"}

@@ -21,7 +21,7 @@ import (
 // client may not read the path or a contender, the error wraps zk.ErrNoAuth.
 //
 // If permits were granted just before a Resize to a smaller number, their acquire is shown as
-// waiting until it has left the queue, because it cannot be distinguished from one that waits.
+// waiting until it has left the queue, because Inspect cannot distinguish it from a waiter.
 //
 // The shards of package shards are mutexes below their path: see InspectShards.
 func Inspect(ctx context.Context, c *zklock.Client, path string) (*Queue, error) {
@@ -95,13 +95,13 @@ func Revoke(ctx context.Context, c *zklock.Client, contender zklock.Contender) e
 // use it when a process hangs and others need its lock. Evict removes waiters first, starting with
 // the last, so that none of them is granted the lock in between.
 //
-// A zklock holder learns of it at once, with zklock.ErrLost. Its client then asks the servers for the
+// The context of a zklock holder ends at once, with zklock.ErrLost. Its client then asks the servers for the
 // reason: the error of Do and Unlock, and from then on the cause of the hold's context, also wraps
-// zklock.ErrEvicted. A holder that uses another library may
-// continue as if it held the lock: make sure that it is stopped. A zklock waiter gets
+// zklock.ErrEvicted. A holder that uses another library may continue: make
+// sure that it is stopped. A zklock waiter gets
 // zklock.ErrEvicted when the contenders ahead of it have gone, and does not queue again. This also
-// applies to a contender that holds the lock without knowing it yet, and to one that was stopped in
-// the meantime. In three cases a stopped process does not learn that it was evicted, and queues
+// applies to a contender that holds the lock without knowing it yet, and to a process that was stopped
+// in the meantime. In three cases a stopped process does not learn that it was evicted, and queues
 // again: the directory's data cannot be written or belongs to another program, the directory was
 // removed before the process resumes, or 256 other contenders were evicted after it. If a contender
 // is granted permits while it is being evicted, Evict removes these permits, too.
@@ -116,19 +116,19 @@ func Revoke(ctx context.Context, c *zklock.Client, contender zklock.Contender) e
 //
 // Evict removes only the given nodes, and only while they belong to the given sessions; a node that
 // is not ephemeral has session 0. If a contender is gone, the error wraps zklock.ErrNotHeld. If
-// several are given, the error names those that were not removed; the others are removed.
+// several are given, Evict removes the others, and the error names the contenders that were not removed.
 func Evict(ctx context.Context, c *zklock.Client, reason string, contenders ...zklock.Contender) error {
 	return of(c).evict(ctx, reason, contenders...)
 }
 
 // Examine checks whether servers are fit for locks, for a client with the given options, and which
-// options suit them. It connects to all servers at the same time, with sessions of its own that it
-// ends, and tries below Options.Root what a lock does there. Its writes are transactions that fail on purpose,
+// options suit them. It connects to all servers at the same time, with new sessions that it ends, and
+// tries the operations of a lock below Options.Root. Its writes are transactions that fail on purpose,
 // except for one that creates a node and deletes it. So no node remains, even if Examine is
 // interrupted.
 //
-// The error is for invalid options, or if ctx ends first; then the report has what was found until
-// then. Whatever is wrong with a server is a Check of the report: see Report.Err.
+// Examine returns an error if the options are invalid. If ctx ends first, it returns an error and the
+// results so far. A fault of a server is a Check of the report: see Report.Err.
 func Examine(ctx context.Context, servers []string, opts *zklock.Options) (*Report, error) {
 	r, err := examine(ctx, servers, opts)
 	if err != nil {

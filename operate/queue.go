@@ -10,8 +10,8 @@ type Queue struct {
 	Contenders []zklock.Contender // in queue order, holders first
 	Permits    int                // for a Semaphore, the number of permits; otherwise zero
 	// Issued is the number of sequence numbers that the directory has given out. Its counter ends
-	// at 2147483647. After that, zklock's locks remain correct but become slower; those of other
-	// libraries admit several holders at once. A new path starts at zero.
+	// at 2147483647. After that, zklock's locks remain correct but become slower; locks of other
+	// libraries are granted to several holders at once. A new path starts at zero.
 	Issued int64
 }
 

@@ -23,8 +23,8 @@ type Shards struct {
 type ShardMember struct {
 	zklock.Contender // its place among the members; Label is that of shards.Options, if it is set
 	Weight           int
-	// Held are the shards that its session holds. If several members share a session, they are those of the
-	// first of them.
+	// Held lists the shards that the member's session holds. If several members share a session, the first
+	// member has them all.
 	Held []int
 }
 

@@ -49,8 +49,8 @@ func (co *contender) mayCount() bool {
 	return !co.recipe.limited && co.engine.Unnoted.MayNote(co.Dir, nil)
 }
 
-// expectAlone returns what the next create should expect in the directory if our node was the only
-// one when we last looked; otherwise it returns nil. Only one attempt uses it.
+// expectAlone returns the state of the directory for the next create to expect, or nil if our node was not
+// the only one when we last looked. Only one attempt uses it.
 func (co *contender) expectAlone() *lastAlone {
 	if !co.mayCount() || !co.engine.mayBeAlone(co.Dir) {
 		return nil
