@@ -18,7 +18,7 @@ type Dialing struct {
 	Dial zk.Dialer
 	// Encrypt encrypts a connection to the listed server. If it is nil, connections stay as they are.
 	Encrypt func(ctx context.Context, server string, plain net.Conn) (net.Conn, error)
-	// Resolve returns the addresses of a host, each of which is then a server of its own. If it is nil, Dial resolves names.
+	// Resolve returns the addresses of a host, each of which is then a separate server. If it is nil, Dial resolves names.
 	Resolve func(ctx context.Context, host string) ([]string, error)
 	// IsOpaque means that Dial may do more than connect, and may need more time than the client library's limit of a second.
 	IsOpaque bool

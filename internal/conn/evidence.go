@@ -17,7 +17,7 @@ func isVerdict(code int32) bool {
 	return false
 }
 
-// evidenceOf returns what a reply with that code proves. If ok is false, it proves nothing.
+// evidenceOf returns the evidence in a reply with that code. If ok is false, it proves nothing.
 func evidenceOf(op, code int32) (of lease.Evidence, ok bool) {
 	switch op {
 	case frames.OpAuth, frames.OpSASL:

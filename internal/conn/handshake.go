@@ -65,7 +65,7 @@ const manyRefusals = 6
 // request contains our session again.
 var errProbe = errors.New("servers accept sessions again")
 
-// connectRequest returns what to send in place of the connection request p. It requests a new session in
+// connectRequest returns the request to send in place of the connection request p. It requests a new session in
 // three cases:
 //
 //   - The current session is over.

@@ -167,8 +167,8 @@ func (co *contender) deleteAll(ctx context.Context, s *session.Session) error {
 }
 
 // batchSize returns the approximate size of the transaction that creates a batch of n nodes. It
-// includes what servers add when they forward the transaction, such as the numbers in names, and
-// the check of the queue node, which is shorter than a create.
+// includes the bytes that servers add when they forward the transaction, such as the numbers in names,
+// and the check of the queue node, which is shorter than a create.
 func (en *Engine) batchSize(r *Recipe, dir string, data []byte, n int) int {
 	co := en.newContender(r, dir, nil)
 	co.guid = node.NewGUID(node.GUIDMark)

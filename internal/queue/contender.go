@@ -15,7 +15,7 @@ import (
 )
 
 // contender is our entry in a queue, from before its node is requested until the node is certainly
-// gone. One goroutine at a time owns it: first the acquiring caller's, then the one that cleans up.
+// gone. One goroutine at a time owns it: first the acquiring caller's, then the clean-up's.
 // The watches, the heartbeats and the hold share its nodes, and nothing else.
 //
 // Its fields belong to four phases: its identity, the creation of its node, the batch that it
