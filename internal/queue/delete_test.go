@@ -92,6 +92,33 @@ func TestANodeThatIsGoneIsReleasedWithOneRequest(t *testing.T) {
 	})
 }
 
+// A hold with a lock-delay was lost: its record stays, so its node is deleted like any other, here together with a note.
+func TestALostHoldWithADelayIsReleasedWithOneRequest(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		var all []*obtaining
+		for _, label := range []string{"a", "b", "c"} {
+			all = append(all, startDelayed(t, srv, label).wants(t, testLock))
+			time.Sleep(time.Second)
+		}
+		for _, o := range all[:2] {
+			o.release(t)
+			time.Sleep(time.Second)
+		}
+		held := all[2].grant
+		require.True(t, held.lead.record.sent && held.lead.isToNote())
+		require.NoError(t, srv.DeleteNode(held.Nodes()[0].Path()))
+		deletes := 0
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpDelete || r.Op == zktest.OpMulti && r.Ops[0] == zktest.OpDelete {
+				deletes++
+			}
+			return zktest.Pass
+		})
+		require.NoError(t, outcomeOf(held, true))
+		require.Equal(t, 1, deletes)
+	})
+}
+
 // The directory's ACL lets clients create and delete nodes, but not write its data.
 func TestANoteThatIsRefusedIsNotTriedAgain(t *testing.T) {
 	play(t, 3, nil, func(t *testing.T, s *story, e []*Engine) {
