@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/session"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -129,5 +130,34 @@ func TestAWaiterIsKeptOnceItIsNearTheFront(t *testing.T) {
 		<-waits.done
 		require.NoError(t, waits.err)
 		<-b.remove(p.contender)
+	})
+}
+
+// The writer that a reader watches gives up. The read that sets the watch on the writer before it also shows that this one exists.
+func TestAReaderAsksForTheNextWriterOnce(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		first := startEngine(t, srv, "a", nil).wants(t, testWriter)
+		time.Sleep(time.Second)
+		ctx, giveUp := context.WithCancel(t.Context())
+		second := startEngine(t, srv, "b", nil)
+		waits := later(func() (*Grant, error) {
+			return second.Obtain(ctx, &Want{Recipe: testWriter, Path: testDir, Dir: testDir, Data: node.OwnerData("test", true)})
+		})
+		time.Sleep(time.Second)
+		reader := startEngine(t, srv, "c", nil).wants(t, testReader)
+		time.Sleep(time.Second)
+		reads := 0
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "c" && r.Path == first.grant.Nodes()[0].Path() {
+				reads++
+			}
+			return zktest.Pass
+		})
+		giveUp()
+		<-waits.done
+		time.Sleep(time.Second)
+		require.Equal(t, 1, reads)
+		first.release(t)
+		reader.release(t)
 	})
 }
