@@ -523,13 +523,14 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// close ends the holds before it waits for anything: nobody watches their lease any more. The waits end first, because the end of a hold
-// would grant the lock to the next of them. The nodes of holds and waiters are removed under heartbeats.
+// close ends the holds before it waits for anything: from then on nobody watches their lease. It ends the waits before it releases a lock,
+// which would grant that lock to the next of them. The nodes of holds and waiters are removed under heartbeats.
 func (c *Client) close() {
 	defer c.closed.Set()
 	acquired := c.acquires.Close() // no more begin
+	ended := c.endHolds()
 	c.cancelLife(ErrClosed)
-	c.endHolds()
+	settleAll(ended)
 	c.engine.Watches.WakeAll()
 	c.engine.Recall()
 	limit := c.hurried.Done()
@@ -537,7 +538,7 @@ func (c *Client) close() {
 	case <-acquired: // they return at once; Removals, below, deletes their nodes
 	case <-limit: // an observer has not returned
 	}
-	c.endHolds() // granted meanwhile
+	settleAll(c.endHolds()) // granted meanwhile
 	cleared := c.engine.Removals.Close()
 	select {
 	case <-cleared:
@@ -574,10 +575,19 @@ func (c *Client) warnOfRemaining() {
 	c.engine.Requests.Log.Warn("zklock: closed before all nodes were removed; they end with the session")
 }
 
-// endHolds ends all holds of the client.
-func (c *Client) endHolds() {
+// endHolds ends all holds of the client, and returns those that had not ended. The caller must pass these to settleAll.
+func (c *Client) endHolds() (ended []*holding) {
 	for _, g := range c.holds.all() {
-		g.lose(ErrClosed)
+		if last, _ := g.end(ErrClosed); last {
+			ended = append(ended, g)
+		}
+	}
+	return ended
+}
+
+func settleAll(ended []*holding) {
+	for _, g := range ended {
+		g.settle()
 	}
 }
 

@@ -4,6 +4,7 @@ package promises_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -99,7 +100,7 @@ func TestATransactionWithTheGuardCommitsOnlyWhileHeld(t *testing.T) {
 		_, err = conn.Multi(append(guard, &zk.SetDataRequest{Path: "/account", Data: []byte("3"), Version: -1})...)
 		require.ErrorIs(t, err, zk.ErrNoNode)
 		_, err = hold.Multi(&zk.SetDataRequest{Path: "/account", Data: []byte("4"), Version: -1})
-		require.ErrorIs(t, err, zklock.ErrLost)
+		require.True(t, errors.Is(err, zklock.ErrLost) || errors.Is(err, zklock.ErrUncertain), "%v; the hold may end before the reply arrives", err)
 		account, _ := srv.Node("/account")
 		require.Equal(t, "1", string(account.Data))
 	})
