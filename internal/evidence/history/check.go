@@ -478,24 +478,74 @@ func (b *book) checkRefusals(l *lock) {
 		until[life] = b.excludesUntil(l, life)
 	}
 	for _, op := range l.ops {
+		if op.Behind > 0 {
+			b.checkBound(l, op)
+		}
 		if op.Outcome != Refused || b.restored(op.Call, op.Return) || op.Cohort && l.isAskedBeside(op) {
 			continue
 		}
-		last, own := time.Duration(0), int64(0)
+		var others []time.Duration // until when each other contender counts
+		own := int64(0)
 		for _, life := range all {
 			switch {
 			case life.created > op.Return || op.Shared && life.shared && life.downgraded == never:
-			case life.lock == l.path && life.client == op.Client && life.created >= op.Call && life.op == nil && (own == 0 || own == life.czxid) && !l.isAskedBeside(op):
+			case op.Behind > 0 && life.lock != b.waiting(l).path: // of a semaphore, only the callers in its queue count
+			case (life.lock == l.path || op.Behind > 0) && life.client == op.Client && life.created >= op.Call && life.op == nil && (own == 0 || own == life.czxid) && !l.isAskedBeside(op):
 				own = life.czxid // the transaction of the try's own nodes, if it created any
 			default:
-				last = max(last, until[life])
+				others = append(others, until[life])
 			}
+		}
+		last := time.Duration(0)
+		if slices.Sort(others); len(others) >= max(1, op.Behind) {
+			last = others[len(others)-max(1, op.Behind)]
 		}
 		if last < op.Call && !(max(b.lim.Delay, b.lim.LongestDelay) > 0 && b.restored(last, op.Call)) {
-			if long := b.calm(op.Client, last, op.Call); long > b.lim.Notice {
-				b.report("P7", l.path, op.Return, []*Op{op}, "refused, but there had been no other contender for %v", long)
+			notice := b.lim.Notice
+			if op.Behind > 0 {
+				notice = 0 // it counts in a listing that has its own node
+			}
+			if long := b.calm(op.Client, last, op.Call); long > notice {
+				b.report("P7", l.path, op.Return, []*Op{op}, "refused, but there had not been %d other contenders for %v", max(1, op.Behind), long)
 			}
 		}
+	}
+}
+
+// waiting returns the queue in which the callers of l wait: l, or that of a semaphore.
+func (b *book) waiting(l *lock) *lock {
+	if gate := b.gate(l); gate != nil {
+		return gate
+	}
+	return l
+}
+
+// checkBound checks P4 for a call of a lock of AtMost that was granted: if there was no fault, it did not enter the queue behind more
+// contenders than its bound. Contenders that left soon after that do not count, and neither do callers that had their permits.
+func (b *book) checkBound(l *lock, op *Op) {
+	claim, lives := b.claim[op], b.waiting(l).lives
+	if op.Outcome != Granted || op.Outer != 0 || claim == nil {
+		return
+	}
+	i := slices.IndexFunc(lives, func(own *life) bool {
+		return own == claim || op.Recipe == Semaphore && acquireOf(own.path) == acquireOf(claim.path)
+	})
+	if i < 0 {
+		return
+	}
+	own, ahead := lives[i], 0
+	until := own.created + b.lim.Notice
+	for _, other := range lives {
+		// One that had its permits does not wait, even if its process ended before its place was deleted.
+		served := op.Recipe == Semaphore && slices.ContainsFunc(l.lives, func(permit *life) bool {
+			return permit.turn <= until && acquireOf(permit.path) == acquireOf(other.path)
+		})
+		if other.place < own.place && other.created <= own.created && other.removed > until && !served {
+			ahead++
+		}
+	}
+	if ahead >= op.Behind && b.calm(op.Client, op.Call, until) == until-op.Call {
+		b.report("P4", l.path, op.Return, []*Op{op}, "waited behind %d contenders, although it is refused behind %d", ahead, op.Behind)
 	}
 }
 

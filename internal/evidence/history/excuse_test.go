@@ -5,6 +5,7 @@ package history
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -237,6 +238,47 @@ func TestATryThatIsRefusedWithoutReasonIsReported(t *testing.T) {
 	reader := as(RW, try(40))
 	reader.Ops[3].Shared, reader.Ops[1].Shared, reader.Txns[1].Shared = true, true, true
 	require.Equal(t, "P7", rules(Check(reader, strict)), "a reader is not in its way")
+}
+
+// A lock of AtMost is refused behind its number of contenders, and only then.
+func TestABoundThatIsIgnoredIsReported(t *testing.T) {
+	strict := bounds
+	strict.Notice = 5 * ms
+	granted := func(behind int) *History {
+		h := handOff()
+		h.Ops[1].Behind = behind
+		return h
+	}
+	require.Empty(t, Check(granted(2), strict), "a is ahead of b")
+	require.Equal(t, "P4", rules(Check(granted(1), strict)))
+	soon := granted(1)
+	soon.Txns[4].Time = soon.Txns[1].Time + 5*ms
+	soon.Txns[3], soon.Txns[4] = soon.Txns[4], soon.Txns[3]
+	require.NotContains(t, rules(Check(soon, strict)), "P4", "a may have left before b counted")
+	fault := granted(1)
+	fault.Faults = []Window{{From: fault.Ops[1].Call, To: fault.Ops[1].Call + 1}}
+	require.Empty(t, Check(fault, strict), "b may have queued again")
+
+	refused := func(behind int) *History {
+		h := handOff()
+		h.Ops = append(h.Ops, Op{ID: 4, Recipe: Mutex, Path: "/l", Client: "d", Behind: behind, Outcome: Refused, Call: 40 * ms, Return: 41 * ms})
+		return h
+	}
+	require.Empty(t, Check(refused(1), strict), "b holds")
+	require.Equal(t, "P7", rules(Check(refused(2), strict)), "a has left")
+
+	permits := &History{End: 99 * ms, Ops: []Op{{ID: 1, Recipe: Semaphore, Path: "/s", Client: "d", Behind: 1, Outcome: Refused, Call: 56 * ms, Return: 58 * ms}}}
+	holds, waits := created(10, 50, "e", "/s/leases/_c_7a6b6c000000000000000000000000ee-lease-0000000000"), created(11, 50, "f", "/s/locks/_c_7a6b6c000000000000000000000000ff-lock-0000000000")
+	holds.Lock, waits.Lock = "/s", "/s/locks"
+	permits.Txns = []Txn{holds, waits}
+	require.Empty(t, refusals(Check(permits, strict)), "f waits")
+	permits.Ops[0].Behind = 2
+	require.Len(t, refusals(Check(permits, strict)), 1, "a holder does not count")
+}
+
+// refusals returns the violations about refusals.
+func refusals(all []Violation) []Violation {
+	return slices.DeleteFunc(slices.Clone(all), func(v Violation) bool { return !strings.HasPrefix(v.Text, "refused") })
 }
 
 // The lock-delay after a loss starts when a contender first reads the queue.

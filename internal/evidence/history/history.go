@@ -87,6 +87,7 @@ type Op struct {
 	Weight  int      `json:"weight,omitempty"` // permits acquired, where 0 means one; the new limit of a Resize
 	Outer   int64    `json:"outer,omitempty"`  // the operation to which this one belongs: a reentrant level's outer one, a downgrade's writer, the first of permits acquired together, the first that held on a shared node
 	Group   int64    `json:"group,omitempty"`  // for operations that acquire together: the first one's ID, or -1 for the first itself; all but one may wait without a place in the queue
+	Behind  int      `json:"behind,omitempty"` // the call of a lock of AtMost: it is refused behind so many contenders; 0 means that one is enough
 	Cohort  bool     `json:"cohort,omitempty"` // the operation of a goroutine of a cohort: it may wait without its own place in the queue, but not without one of its process
 	Nodes   []string `json:"nodes,omitempty"`  // for operators: full paths, in the order of the queue
 	Holders []string `json:"holders,omitempty"`

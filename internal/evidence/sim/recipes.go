@@ -40,6 +40,11 @@ func takeMutex(p *user, l Lock, r *rand.Rand) {
 	case 3:
 		p.doWith(history.Op{Recipe: l.Recipe, Path: l.Path}, m.Do, r)
 		return
+	case 4, 5:
+		if !p.f.plan.Hostile.Throttle { // otherwise contenders leave before it has its listing
+			t.op.Behind = 1 + r.IntN(3)
+			t.lock = zklock.AtMost(m, t.op.Behind-1).Lock
+		}
 	}
 	p.take(r, t)
 }
@@ -429,10 +434,13 @@ func takePermits(p *user, l Lock, r *rand.Rand) {
 	since := p.f.rec.Now()
 	l.Permits = p.f.permits(l)
 	s := p.client.Semaphore(p.local(l.Path), l.Permits)
-	k := 1 + r.IntN(l.Permits)
+	k, behind := 1+r.IntN(l.Permits), 0
+	if kind == 1 && !p.f.plan.Hostile.Throttle {
+		behind = 1 + r.IntN(3)
+	}
 	var ops []*history.Handle
 	for i := range k {
-		op := history.Op{Recipe: l.Recipe, Path: l.Path, Group: -1}
+		op := history.Op{Recipe: l.Recipe, Path: l.Path, Group: -1, Behind: behind}
 		if i > 0 {
 			op.Group, op.Outer = ops[0].ID(), ops[0].ID()
 		}
@@ -440,15 +448,20 @@ func takePermits(p *user, l Lock, r *rand.Rand) {
 		defer p.done(ops[i])
 	}
 	acquire, try := s.Acquire, false
-	if kind == 0 {
+	switch {
+	case kind == 0:
 		acquire, try = s.TryAcquire, true
+	case behind > 0:
+		acquire = func(ctx context.Context, k int) (*zklock.Hold, error) {
+			return zklock.AtMost(s.Permits(k), behind-1).Lock(ctx)
+		}
 	}
 	hold, err := sparedHold(func() (*zklock.Hold, error) { return acquire(ctx, k) })
 	if err != nil {
 		p.eventCheck.fails(l.Path, err)
 		outcome := history.Failed
 		switch {
-		case try && errors.Is(err, zklock.ErrLocked):
+		case (try || behind > 0) && errors.Is(err, zklock.ErrLocked):
 			outcome = history.Refused
 		case try && errors.Is(err, zklock.ErrNotConnected):
 		default:

@@ -55,7 +55,7 @@ func (p *user) take(r *rand.Rand, t taking) {
 		p.eventCheck.fails(t.op.Path, err)
 	}
 	switch {
-	case t.try && errors.Is(err, zklock.ErrLocked):
+	case (t.try || t.op.Behind > 0) && errors.Is(err, zklock.ErrLocked):
 		op.Finished(history.Refused, err)
 		return
 	case t.try && errors.Is(err, zklock.ErrNotConnected):

@@ -16,7 +16,7 @@ var Table = []Mutant{
 	{
 		Name: "Close waits for an observer before it ends the holds", Origin: "our first version: nobody watched the lease meanwhile",
 		Edits: []Edit{
-			{"zklock.go", "acquired := c.acquires.Close() // no more begin\n\tc.endHolds()\n", "acquired := c.acquires.Close() // no more begin\n"},
+			{"zklock.go", "\tc.cancelLife(ErrClosed)\n\tc.endHolds()\n", "\tc.cancelLife(ErrClosed)\n"},
 			{"holding.go", "\t\t\ths.loseAll(sess, ErrClosed)\n\t\t\treturn\n", "\t\t\treturn\n"},
 		},
 	},
@@ -426,6 +426,20 @@ var Table = []Mutant{
 		Edits: []Edit{{"internal/queue/permits.go", "\t\treturn zk.ErrNoNode // as if it were deleted after that\n", "\t\treturn err\n"}},
 		Test:  Test{"internal/queue", "TestANumberIsStoredThoughTheNodeThatKeepsTheDirectoryIsDeleted"},
 		Focus: "semaphore", Faults: "delete|parents",
+	},
+	{
+		Name: "a lock of AtMost waits behind one contender more than its bound", Origin: "an easy mistake",
+		Edits: []Edit{{"recipe.go", "if ahead > b.most {", "if ahead > b.most+1 {"}},
+		Test:  Test{"internal/evidence/promises", "TestALockDoesNotWaitBehindMoreContendersThanItsBound"},
+	},
+	{
+		Name: "a lock of AtMost is refused behind as many contenders as its bound", Origin: "an easy mistake",
+		Edits: []Edit{{"recipe.go", "if ahead > b.most {", "if ahead >= b.most && ahead > 0 {"}},
+	},
+	{
+		Name: "a caller that has its permits counts for AtMost as one that waits", Origin: "our first version",
+		Edits: []Edit{{"internal/queue/permits.go", "callersOf(held)[node.GroupOf(ahead[0].Name)] {", "len(ahead) < 0 {"}},
+		Test:  Test{"internal/evidence/promises", "TestTheBoundOfASemaphoreDoesNotCountACallerThatHasItsPermits"},
 	},
 	{
 		Name: "LockAll acquires the locks in the caller's order", Origin: "Curator's multi lock",
