@@ -16,7 +16,7 @@ var Table = []Mutant{
 	{
 		Name: "Close waits for an observer before it ends the holds", Origin: "our first version: nobody watched the lease meanwhile",
 		Edits: []Edit{
-			{"zklock.go", "\tc.cancelLife(ErrClosed)\n\tc.endHolds()\n", "\tc.cancelLife(ErrClosed)\n"},
+			{"zklock.go", "\tended := c.endHolds()\n\tc.cancelLife(ErrClosed)\n\tsettleAll(ended)\n", "\tc.cancelLife(ErrClosed)\n"},
 			{"holding.go", "\t\t\ths.loseAll(sess, ErrClosed)\n\t\t\treturn\n", "\t\t\treturn\n"},
 		},
 	},
