@@ -19,6 +19,7 @@ type conn struct {
 	remote   string // address of the peer; invented for a connection without a socket
 	log      *slog.Logger
 	attached chan struct{} // closed when the connection has a session
+	arrived  time.Duration // when the packet that process handles had arrived; used by process
 
 	// Guarded by Server.mu.
 	closed  bool
@@ -69,6 +70,7 @@ func (c *conn) process() {
 			return
 		}
 		for _, pkt := range batch {
+			c.arrived = pkt.due
 			if !c.pipe.mayHandle(pkt) || !c.handle(pkt) {
 				return
 			}
@@ -231,6 +233,7 @@ func (c *conn) judge(r *call, session func() int64) (fate, bool) {
 	v := c.s.interceptors.judge(func() *Request {
 		shown := r.show()
 		shown.Session, shown.Client, shown.Member = session(), c.pipe.client, c.r.id
+		shown.waited = c.s.clock.now() - c.arrived
 		return shown
 	})
 	switch v.kind {

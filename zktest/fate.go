@@ -18,6 +18,8 @@ type Request struct {
 	Session int64 // 0 for a connect request that asks for a new session
 	Client  string
 	Member  int
+
+	waited time.Duration // since it arrived, for package lab
 }
 
 // A Verdict says what to do with a request.

@@ -19,5 +19,6 @@ func init() {
 	wiring.StopExpirer = func(s any) func() { return s.(*Server).stopExpirer() }
 	wiring.LimitUpload = func(s any, client string, rate int) { s.(*Server).limitUpload(client, rate) }
 	wiring.SetChildCounter = func(s any, path string, creates int32) { s.(*Server).setChildCounter(path, creates) }
+	wiring.Waited = func(r any) time.Duration { return r.(*Request).waited }
 	wiring.HostOf = func(s any, client string) string { return s.(*Server).hostOf(client) }
 }

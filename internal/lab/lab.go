@@ -96,3 +96,9 @@ func SetChildCounter(s *zktest.Server, path string, creates int32) {
 func HostOf(s *zktest.Server, clientName string) string {
 	return wiring.HostOf(s, clientName)
 }
+
+// Waited returns how long a request had waited for the earlier requests of its connection when an interceptor was called, on a server
+// whose messages have a latency.
+func Waited(r *zktest.Request) time.Duration {
+	return wiring.Waited(r)
+}

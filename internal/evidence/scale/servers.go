@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -44,19 +45,60 @@ func (c Costs) Times(n int) Costs {
 }
 
 // Servers models the servers of an ensemble, each with one processor. A request waits until its server
-// has handled the earlier ones, and a write or a sync then waits for the leader. A connection's next
-// request is read when the last one has been handled: ZooKeeper handles several at a time.
+// has handled the requests that arrived earlier, and a write or a sync then waits for the leader. As in
+// ZooKeeper, a connection's requests queue as they arrive: only their replies wait for each other.
 type Servers struct {
 	costs  Costs
 	leader func() int
 
 	mu     sync.Mutex
-	begun  time.Time       // guarded by mu, like the fields below; no costs before Begin
-	free   []time.Time     // when a server has handled all that it has received
+	begun  time.Time // guarded by mu, like the fields below; no costs before Begin
+	queues []queue
 	busy   []time.Duration // since Begin
 	counts []map[string]int
 	lately map[string]int  // the requests of all servers since the last call of Recent
 	worst  []time.Duration // the longest wait for a server
+}
+
+// A queue has the requests of one server in the order in which they arrived. Some of them have been handled.
+type queue []turn
+
+// A turn is a request in a queue.
+type turn struct {
+	arrived time.Time
+	takes   time.Duration
+	done    time.Time
+}
+
+// remembered is how long a queue keeps a turn that is over. No request waits that long for the earlier ones of its connection.
+const remembered = time.Minute
+
+// add adds a request that arrived at a time before now, takes d, and delays those that arrived later. It returns when it is done.
+func (q *queue) add(arrived time.Time, d time.Duration) time.Time {
+	for len(*q) > 0 && time.Since((*q)[0].done) > remembered {
+		*q = (*q)[1:]
+	}
+	i := len(*q)
+	for i > 0 && (*q)[i-1].arrived.After(arrived) {
+		i--
+	}
+	*q = slices.Insert(*q, i, turn{arrived: arrived, takes: d})
+	for j := i; j < len(*q); j++ {
+		begin := (*q)[j].arrived
+		if j > 0 && (*q)[j-1].done.After(begin) {
+			begin = (*q)[j-1].done
+		}
+		(*q)[j].done = begin.Add((*q)[j].takes)
+	}
+	return (*q)[i].done
+}
+
+// wait returns how long a request that arrives now waits.
+func (q queue) wait() time.Duration {
+	if len(q) == 0 {
+		return 0
+	}
+	return max(0, time.Until(q[len(q)-1].done))
 }
 
 // NewServers returns a model for the servers of srv. It delays their requests from Begin on.
@@ -83,12 +125,12 @@ func leaderOf(srv *zktest.Server, n int) int {
 func (s *Servers) Begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reset(len(s.free))
+	s.reset(len(s.queues))
 }
 
 func (s *Servers) reset(n int) {
 	s.begun = time.Now()
-	s.free, s.busy, s.worst = make([]time.Time, n), make([]time.Duration, n), make([]time.Duration, n)
+	s.queues, s.busy, s.worst = make([]queue, n), make([]time.Duration, n), make([]time.Duration, n)
 	s.counts = make([]map[string]int, n)
 	for i := range n {
 		s.counts[i] = map[string]int{}
@@ -106,12 +148,12 @@ func (s *Servers) request(r *zktest.Request) zktest.Verdict {
 	}
 	s.counts[r.Member][kind]++
 	s.lately[fmt.Sprint(kind, " ", r.Op)]++
-	wait := time.Until(s.take(r.Member, cost.Own))
+	done := s.take(r.Member, time.Now().Add(-lab.Waited(r)), cost.Own)
 	if cost.Leader == 0 {
-		return delay(wait)
+		return delay(time.Until(done))
 	}
 	handled := make(chan struct{})
-	time.AfterFunc(wait, func() { s.pass(r.Member, cost, handled) })
+	time.AfterFunc(time.Until(done), func() { s.pass(r.Member, done, cost, handled) })
 	return zktest.Hold(handled)
 }
 
@@ -122,32 +164,28 @@ func delay(d time.Duration) zktest.Verdict {
 	return zktest.Delay(d)
 }
 
-// pass has the leader, and the servers that only follow, handle a request that its own server has
-// handled, and closes handled when the leader has.
-func (s *Servers) pass(member int, cost Cost, handled chan struct{}) {
+// pass has the leader, and the servers that only follow, handle a request that its own server had
+// handled at a time before now, and closes handled when the leader has.
+func (s *Servers) pass(member int, at time.Time, cost Cost, handled chan struct{}) {
 	leader := s.leader()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	done := s.take(leader, cost.Leader)
-	for i := range s.free {
+	done := s.take(leader, at, cost.Leader)
+	for i := range s.queues {
 		if i != leader && i != member {
-			s.take(i, cost.Others)
+			s.take(i, at, cost.Others)
 		}
 	}
 	time.AfterFunc(time.Until(done), func() { close(handled) })
 }
 
-// take occupies a server for d as soon as it has handled all that it has received, and returns when it
-// is done. It must be called with mu held.
-func (s *Servers) take(server int, d time.Duration) time.Time {
-	now := time.Now()
-	if s.free[server].Before(now) {
-		s.free[server] = now
-	}
-	s.free[server] = s.free[server].Add(d)
+// take occupies a server with a request that arrived at a time before now and takes d. It returns when the request is done, and must be
+// called with mu held.
+func (s *Servers) take(server int, arrived time.Time, d time.Duration) time.Time {
+	done := s.queues[server].add(arrived, d)
 	s.busy[server] += d
-	s.worst[server] = max(s.worst[server], s.free[server].Sub(now))
-	return s.free[server]
+	s.worst[server] = max(s.worst[server], done.Sub(arrived))
+	return done
 }
 
 // of returns the kind of a request and its cost. A ping counts as a read, and a connect request as a
@@ -177,8 +215,8 @@ func (s *Servers) Recent() (counts map[string]int, leader, follower time.Duratio
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	counts, s.lately = s.lately, map[string]int{}
-	for i, free := range s.free {
-		wait := max(0, time.Until(free))
+	for i, q := range s.queues {
+		wait := q.wait()
 		if i == at {
 			leader = wait
 		} else {

@@ -61,8 +61,8 @@ type Options struct {
 	UnusedContainers time.Duration
 }
 
-// Package zktest sets these. A member is a *zktest.Member, a server is a *zktest.Server, and opts is a
-// *zktest.Options.
+// Package zktest sets these. A member is a *zktest.Member, a server is a *zktest.Server, a request is a *zktest.Request, and opts is
+// a *zktest.Options.
 var (
 	OptionsOf       func(opts any) *Options
 	CutStreams      func(member any, down, up bool)
@@ -74,5 +74,6 @@ var (
 	StopExpirer     func(server any) (resume func())
 	LimitUpload     func(server any, clientName string, bytesPerSecond int)
 	SetChildCounter func(server any, path string, creates int32)
+	Waited          func(request any) time.Duration
 	HostOf          func(server any, clientName string) string
 )
