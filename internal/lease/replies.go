@@ -23,7 +23,6 @@ type replies struct {
 	slowAt  time.Time     // when it arrived
 	usual   [OfQuorum + 1]usual
 	fastest [OfQuorum + 1]fastest // also of replies under the sessions before
-	recent  [OfQuorum + 1]fastest // in shorter periods
 }
 
 // usual is how long replies with one kind of evidence usually take.
@@ -38,19 +37,15 @@ type fastest struct {
 	since       time.Time // when the current period began; zero before the first reply
 }
 
-// A fast reply begins to be forgotten after lookback timeouts. A queue at the servers can last for a minute after an outage, and clients
-// that mistake it for a slow network do not let it end. A reply is recent for recently timeouts.
-const (
-	lookback = 12
-	recently = 2
-)
+// A fast reply begins to be forgotten after lookback timeouts. A queue at the servers can last for minutes after an outage, and clients
+// that mistake it for a slow network do not let it end.
+const lookback = 12
 
 // took records a reply that took d and arrived at the time now.
 func (r *replies) took(d time.Duration, of Evidence, now time.Time, timeout time.Duration) {
 	r.waited(d, now, timeout)
 	r.usual[of].note(d, now, timeout)
 	r.fastest[of].note(d, now, lookback*timeout)
-	r.recent[of].note(d, now, recently*timeout)
 }
 
 // waited records that a reply arrived d after its request was due. The longest time counts for one timeout.
@@ -64,18 +59,9 @@ func (r *replies) waited(d time.Duration, now time.Time, timeout time.Duration) 
 // to twenty-four timeouts, one for each kind of evidence, it is the slowest. What a server's queue adds differs from reply to reply, and
 // is not counted: if clients sent more heartbeats because of a queue, the queue would grow. A queue that delays every reply of a kind for
 // longer than that is counted all the same.
-func (r *replies) distance(now time.Time, timeout time.Duration) time.Duration {
-	return slowest(r.fastest, now, lookback*timeout)
-}
-
-// recentDistance is distance for the last two to four timeouts.
-func (r *replies) recentDistance(now time.Time, timeout time.Duration) time.Duration {
-	return slowest(r.recent, now, recently*timeout)
-}
-
-func slowest(of [OfQuorum + 1]fastest, now time.Time, period time.Duration) (d time.Duration) {
-	for _, f := range of {
-		if now.Sub(f.since) <= 2*period {
+func (r *replies) distance(now time.Time, timeout time.Duration) (d time.Duration) {
+	for _, f := range r.fastest {
+		if now.Sub(f.since) <= 2*lookback*timeout {
 			d = max(d, min(f.now, f.before))
 		}
 	}
@@ -108,31 +94,17 @@ func (l *Lease) Distance() time.Duration {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.network(now.Mono)
-}
-
-// network returns what the network adds to every reply. If no lock could be granted while replies take as long as the fastest recent
-// ones, these count: then the network has become slower, or the servers are so slow that fewer heartbeats would be of no use.
-func (l *Lease) network(now time.Time) time.Duration {
-	if l.isStuck(now) {
-		return l.replies.recentDistance(now, l.timeout)
-	}
-	return l.replies.distance(now, l.timeout)
-}
-
-// isStuck reports whether a proof would leave too little for a grant with the longest period.
-func (l *Lease) isStuck(now time.Time) bool {
-	return l.longest(l.replies.recentDistance(now, l.timeout)) < l.timeout/3
+	return l.replies.distance(now.Mono, l.timeout)
 }
 
 // Follow makes the lease begin with the distance that was measured under the session before. It must be called before Created.
 func (l *Lease) Follow(former *Lease) {
 	former.mu.Lock()
-	long, recent := former.replies.fastest, former.replies.recent
+	fastest := former.replies.fastest
 	former.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.replies.fastest, l.replies.recent, l.follows = long, recent, true
+	l.replies.fastest, l.follows = fastest, true
 }
 
 // note records a reply that took d.

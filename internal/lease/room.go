@@ -17,5 +17,5 @@ func (l *Lease) HasRoomFor(d time.Duration) bool {
 
 // newest returns what remains right after a proof if replies are as fast as the network allows. It must be called with mu held.
 func (l *Lease) newest(now Instant) time.Duration {
-	return l.timeout*93/100 - l.lag() - l.pause() - 4*l.network(now.Mono)
+	return l.timeout*93/100 - l.lag() - l.pause() - 4*l.replies.distance(now.Mono, l.timeout)
 }

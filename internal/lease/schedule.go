@@ -241,7 +241,7 @@ func (r *Run) atRandom(t Instant) time.Time { return t.Mono.Add(-rand.N(r.l.peri
 // If replies usually wait at the servers, the period is longer, by up to a quarter, as long as locks can be granted: less remains, and
 // the queue ends.
 func (l *Lease) period(now time.Time) time.Duration {
-	p := min(max(l.room(l.network(now)), l.timeout/12), l.timeout/3)
+	p := min(max(l.room(l.replies.distance(now, l.timeout)), l.timeout/12), l.timeout/3)
 	return max(p, min(p+8*max(0, l.replies.queued(now, l.timeout)-l.timeout/200), l.timeout/3, l.longest(l.replies.usually(now, l.timeout))))
 }
 

@@ -163,10 +163,10 @@ func TestTheErrorOfAWaitOnASlowLinkNamesTheReplyTime(t *testing.T) {
 	})
 }
 
-// A network becomes so slow that no lock could be granted as long as clients take its replies for those of busy servers.
+// A network becomes so slow that no lock can be granted as long as the client takes its replies for replies of busy servers.
 //
 //zklock:promise P7.2
-func TestANetworkThatBecomesSlowDelaysAGrantForAFewTimeouts(t *testing.T) {
+func TestANetworkThatBecomesSlowDelaysAGrantUntilFastRepliesAreForgotten(t *testing.T) {
 	var slow atomic.Bool
 	latency := func(*rand.Rand) time.Duration {
 		if slow.Load() {
@@ -187,6 +187,6 @@ func TestANetworkThatBecomesSlowDelaysAGrantForAFewTimeouts(t *testing.T) {
 		time.Sleep(2 * term)
 		began := time.Now()
 		grant()
-		require.Less(t, time.Since(began), 6*term)
+		require.Less(t, time.Since(began), 26*term)
 	})
 }

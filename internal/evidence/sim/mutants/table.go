@@ -231,13 +231,13 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a queue at the servers makes heartbeats more frequent", Origin: "our third version: after a restart, a fleet of 6,000 clients lost a hold each",
-		Edits: []Edit{{"internal/lease/schedule.go", "l.room(l.network(now))", "l.room(l.replies.slow)"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "l.room(l.replies.distance(now, l.timeout))", "l.room(l.replies.slow)"}},
 		Test:  Test{"internal/lease", "TestAQueueDoesNotMakeHeartbeatsMoreFrequent"},
 	},
 	{
-		Name: "a network that becomes slow is taken for a queue until fast replies are forgotten", Origin: "a trial: no lock was granted for 23 timeouts",
-		Edits: []Edit{{"internal/lease/replies.go", "if l.isStuck(now) {", "if false {"}},
-		Test:  Test{"internal/evidence/promises", "TestANetworkThatBecomesSlowDelaysAGrantForAFewTimeouts"},
+		Name: "fast replies are forgotten while a queue lasts", Origin: "our third version: if no lock could be granted, the fastest replies of two timeouts counted, and a fleet did not come back after an outage",
+		Edits: []Edit{{"internal/lease/replies.go", "const lookback = 12", "const lookback = 1"}},
+		Test:  Test{"internal/evidence/scale", "TestAFleetComesBackAfterAnOutage"},
 	},
 	{
 		Name: "a queue makes the period so long that no lock can be granted", Origin: "a trial: behind slow commits a lock took an hour",
@@ -246,7 +246,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "fast syncs hide slow commits", Origin: "a trial: with slow commits no lock was ever granted",
-		Edits: []Edit{{"internal/lease/replies.go", "range of {", "range of[:OfQuorum] {"}},
+		Edits: []Edit{{"internal/lease/replies.go", "range r.fastest {", "range r.fastest[:OfQuorum] {"}},
 		Test:  Test{"internal/lease", "TestTheSlowestKindOfReplyIsTheDistance"},
 	},
 	{
@@ -472,7 +472,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the interval of heartbeats does not consider how long replies take", Origin: "our first version: with a timeout of two ticks, 0.335 of it remained",
-		Edits: []Edit{{"internal/lease/schedule.go", "l.room(l.network(now))", "l.room(0)"}},
+		Edits: []Edit{{"internal/lease/schedule.go", "l.room(l.replies.distance(now, l.timeout))", "l.room(0)"}},
 		Test:  Test{"internal/lease", "TestHeartbeatsKeepFourTenthsCertain"},
 	},
 	{
