@@ -116,8 +116,11 @@ func (co *contender) delete() error {
 // isSimple reports whether one request without preparation deletes all nodes of the contender.
 func (co *contender) isSimple() bool {
 	recorded := co.record.sent && !co.removal.lost
-	return co.batch == nil && co.creation == nil && !recorded && !co.Sess.HasExpired()
+	return co.batch == nil && co.creation == nil && !recorded && !co.endedWithSession()
 }
+
+// endedWithSession reports whether the servers have deleted the contender's nodes together with the session.
+func (co *contender) endedWithSession() bool { return co.creation == nil && co.Sess.HasExpired() }
 
 // deleteNow sends the request that deletes our node, in one transaction with a note if that is to be
 // written. It calls then, which must not wait, with whether the node is certainly gone.
@@ -173,8 +176,8 @@ func (co *contender) tryClear(ctx context.Context) error {
 
 func (co *contender) tryDelete(ctx context.Context) error {
 	switch {
-	case co.creation == nil && co.Sess.HasExpired():
-		return nil // the servers deleted it with the session
+	case co.endedWithSession():
+		return nil
 	case co.creation != nil && co.creation.answered == nil:
 		return nil // it was never requested
 	case co.creation != nil:
@@ -183,7 +186,7 @@ func (co *contender) tryDelete(ctx context.Context) error {
 		}
 	}
 	s, err := co.engine.Requests.Link.Attached(ctx)
-	if err != nil {
+	if err != nil || co.endedWithSession() { // perhaps it was known only with the connection
 		return err
 	}
 	return co.deleteUnder(ctx, s)

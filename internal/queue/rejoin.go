@@ -44,7 +44,7 @@ func (r *rejoins) enter(ctx context.Context) error {
 }
 
 // leave records that an acquire has queued, or has failed to, after its requests had waited at the servers for queued; zero or less means
-// that they had not. It pauses for at most most.
+// that they had not. It pauses for at most twice most.
 func (r *rejoins) leave(queued, most time.Duration) {
 	r.mu.Lock()
 	if queued > 0 {
@@ -54,7 +54,8 @@ func (r *rejoins) leave(queued, most time.Duration) {
 	}
 	r.mu.Unlock()
 	if queued > 0 {
-		time.AfterFunc(rand.N(min(16*queued, most)), r.next)
+		least := min(16*queued, most)
+		time.AfterFunc(least+rand.N(least), r.next)
 		return
 	}
 	r.next()
