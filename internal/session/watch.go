@@ -49,12 +49,6 @@ func (ws *Watches) Watch(ctx context.Context, s *Session, path string) (*View, e
 	return v, err
 }
 
-// WatchChildren is like Watch for a directory's children.
-func (ws *Watches) WatchChildren(ctx context.Context, s *Session, dir string) (*View, error) {
-	v, _, err := ws.subscribe(ctx, watchKey{sess: s, path: dir, children: true})
-	return v, err
-}
-
 // AddTo returns a View of a node like Watch, but adds the request for the watch to b if there is
 // none, and does not wait for the reply.
 func (ws *Watches) AddTo(b *Bundle, path string) *View {
@@ -62,17 +56,27 @@ func (ws *Watches) AddTo(b *Bundle, path string) *View {
 	return v
 }
 
-// WatchNow is like Watch for callers that rely on the data that the View contains. A watch set by
-// another caller shows the node as it was then, and it does not fire if a server withholds the
-// event. So WatchNow reads the node again.
+// WatchNow is like Watch for callers that rely on what the View contains. A watch set by another caller
+// shows the node as it was then, and it does not fire if a server withholds the event. So WatchNow
+// reads the node's stat again.
 func (ws *Watches) WatchNow(ctx context.Context, s *Session, path string) (*View, error) {
+	return ws.subscribeNow(ctx, watchKey{sess: s, path: path})
+}
+
+// WatchChildren is like WatchNow for a directory's children.
+func (ws *Watches) WatchChildren(ctx context.Context, s *Session, dir string) (*View, error) {
+	return ws.subscribeNow(ctx, watchKey{sess: s, path: dir, children: true})
+}
+
+// subscribeNow is like subscribe, but returns no View that is older than the call.
+func (ws *Watches) subscribeNow(ctx context.Context, key watchKey) (*View, error) {
 	for {
-		v, known, err := ws.subscribe(ctx, watchKey{sess: s, path: path})
+		v, known, err := ws.subscribe(ctx, key)
 		if err != nil || !known {
 			return v, err
 		}
-		now, err := ws.requests.Stat(ctx, s, path)
-		if err != nil || now.Mzxid == v.Stat.Mzxid {
+		now, err := ws.requests.Stat(ctx, key.sess, key.path)
+		if err != nil || v.watch.isAs(now) {
 			return v, err
 		}
 		ws.table.fire(v.watch, Changed)

@@ -124,6 +124,40 @@ func TestAWithheldEventDelaysAnObserverByASessionTimeout(t *testing.T) {
 	}
 }
 
+// TestAnObserverDoesNotListTheMembersAgainAndAgain observes an election without members, with a client that led before. Its watch of
+// the members has missed an event, and still shows it.
+//
+//zklock:promise P17.7 P9.10
+func TestAnObserverDoesNotListTheMembersAgainAndAgain(t *testing.T) {
+	virtual(t, zktest.Options{Latency: func(*rand.Rand) time.Duration { return time.Millisecond }}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		election := c.Election(path, &zklock.ElectionOptions{Prefer: func(_, _ []byte) bool { return false }})
+		ctx, cancel := context.WithCancel(t.Context())
+		require.ErrorIs(t, election.Run(ctx, nil, func(context.Context) error {
+			time.Sleep(time.Second) // it watches the members
+			giveBack := withholdRead(t, srv, path)
+			foreign := path + "/_c_0123456789abcdef0123456789abcdef-lock-0000000000"
+			require.NoError(t, srv.PutNode(foreign, nil))
+			require.NoError(t, srv.DeleteNode(foreign))
+			giveBack()
+			cancel()
+			return nil
+		}), context.Canceled)
+		observing, stop := context.WithCancel(t.Context())
+		var observer sync.WaitGroup
+		observer.Go(func() {
+			for range election.Follow(observing) {
+			}
+		})
+		time.Sleep(10 * time.Millisecond)
+		srv.ResetCounts()
+		time.Sleep(time.Second)
+		require.LessOrEqual(t, srv.Requests()[zktest.OpGetChildren2], 1)
+		stop()
+		observer.Wait()
+	})
+}
+
 // TestAnObserverTrustsNoWatchOfAnother observes an election with a client that is also a candidate, and so has a watch on the
 // leader's node. The leader's node is deleted between the observer's listing and its read of the leader, and the event is
 // withheld, so the watch does not fire.

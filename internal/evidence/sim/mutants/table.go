@@ -240,6 +240,11 @@ var Table = []Mutant{
 		Test:  Test{"internal/evidence/scale", "TestAFleetComesBackAfterAnOutage"},
 	},
 	{
+		Name: "a watch that another caller has set shows the members", Origin: "our third version: without members, an observer listed them 250 times in a second",
+		Edits: []Edit{{"internal/session/watch.go", "ws.subscribeNow(ctx, watchKey{sess: s, path: dir, children: true})", "func() (*View, error) {\n\t\tv, _, err := ws.subscribe(ctx, watchKey{sess: s, path: dir, children: true})\n\t\treturn v, err\n\t}()"}},
+		Test:  Test{"internal/evidence/promises", "TestAnObserverDoesNotListTheMembersAgainAndAgain"},
+	},
+	{
 		Name: "a queue makes the period so long that no lock can be granted", Origin: "a trial: behind slow commits a lock took an hour",
 		Edits: []Edit{{"internal/lease/schedule.go", ", l.timeout/3, l.longest(l.replies.usually(now, l.timeout))))", ", l.timeout/3))"}},
 		Test:  Test{"internal/evidence/promises", "TestSlowServersDelayNoCallForEver"},
