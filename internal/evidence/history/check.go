@@ -485,8 +485,11 @@ func (b *book) checkRefusals(l *lock) {
 			continue
 		}
 		var others []time.Duration // until when each other contender counts
-		own := int64(0)
+		own, held := int64(0), time.Duration(0)
 		for _, life := range all {
+			if life.op != nil && life.created <= op.Return {
+				held = max(held, until[life])
+			}
 			switch {
 			case life.created > op.Return || op.Shared && life.shared && life.downgraded == never:
 			case op.Behind > 0 && life.lock != b.waiting(l).path: // of a semaphore, only the callers in its queue count
@@ -500,7 +503,8 @@ func (b *book) checkRefusals(l *lock) {
 		if slices.Sort(others); len(others) >= max(1, op.Behind) {
 			last = others[len(others)-max(1, op.Behind)]
 		}
-		if last < op.Call && !(max(b.lim.Delay, b.lim.LongestDelay) > 0 && b.restored(last, op.Call)) {
+		// The delay of a hold from before a restoration begins when somebody sees its record, and ends before the first hold afterwards.
+		if last < op.Call && !(max(b.lim.Delay, b.lim.LongestDelay) > 0 && b.restored(held, op.Call)) {
 			notice := b.lim.Notice
 			if op.Behind > 0 {
 				notice = 0 // it counts in a listing that has its own node
