@@ -70,6 +70,9 @@ type Limits struct {
 	Foreign time.Duration
 	// Notice is the same limit for the time without a fault: about as long as an event takes. Zero means Foreign.
 	Notice time.Duration
+	// Redial is how much longer it is after a fault: the client library waits for a second after it has dialed each server, and
+	// zklock for up to a second before it dials.
+	Redial time.Duration
 	// Delay is the shortest lock-delay of all clients except Stranger, or zero if there is none.
 	Delay time.Duration
 	// LongestDelay is the longest lock-delay of a client, if they differ. Zero means Delay.

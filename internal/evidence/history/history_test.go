@@ -362,6 +362,10 @@ func TestThirdPartyMayDeleteANodeWithinTheGrace(t *testing.T) {
 	require.Equal(t, "P2", rules(Check(h, strict)), "without a fault, it takes no longer than an event")
 	h.Faults = []Window{{From: 24 * ms, To: 28 * ms}}
 	require.Empty(t, Check(h, strict))
+	h.Faults = []Window{{From: 24 * ms, To: 26*ms - 1}}
+	require.Equal(t, "P2", rules(Check(h, strict)), "long after the fault")
+	strict.Redial = 1 * ms
+	require.Empty(t, Check(h, strict))
 	h.Faults = nil
 
 	h.Txns[4] = ended(14, 25, "a", node("a", 0))

@@ -253,7 +253,8 @@ func (p *Plan) shortest() time.Duration {
 func (p *Plan) Limits() history.Limits {
 	shortest := p.shortest()
 	return history.Limits{
-		Wake: p.Wake(), Prompt: p.Prompt(), Delay: p.Delay, LongestDelay: p.longestDelay(), Stranger: guestName, Foreign: p.Timeout, Notice: 12*p.Latency + 1500*time.Millisecond,
+		Wake: p.Wake(), Prompt: p.Prompt(), Delay: p.Delay, LongestDelay: p.longestDelay(), Stranger: guestName, Foreign: p.Timeout,
+		Notice: 12*p.Latency + 1500*time.Millisecond, Redial: time.Second,
 		// An idle client's lease starts, at a grant, with the ping before the last one. So a ninth of the timeout remains for the
 		// round trips of the create and of the first heartbeat, each of which may take five times as long as usual.
 		// With a session shorter than a tick, there is hardly time for the next proof.
