@@ -810,6 +810,10 @@ func TestAQueueMakesHeartbeatsRarer(t *testing.T) {
 		}
 		require.Equal(t, leaseTerm/3, l.period(l.now().Mono))
 		for range 20 {
+			l.replied(leaseTerm * 6 / 100)
+		}
+		require.Equal(t, near, l.period(l.now().Mono), "with a longer one, no lock could be granted")
+		for range 20 {
 			l.replied(time.Millisecond)
 		}
 		require.Equal(t, near, l.period(l.now().Mono))

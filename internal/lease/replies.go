@@ -97,6 +97,14 @@ func (l *Lease) Distance() time.Duration {
 	return l.replies.distance(now.Mono, l.timeout)
 }
 
+// Queued returns how long replies usually wait at the servers: see queued.
+func (l *Lease) Queued() time.Duration {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.replies.queued(now.Mono, l.timeout)
+}
+
 // Follow makes the lease begin with the distance that was measured under the session before. It must be called before Created.
 func (l *Lease) Follow(former *Lease) {
 	former.mu.Lock()

@@ -43,8 +43,8 @@ func (r *rejoins) enter(ctx context.Context) error {
 	return err
 }
 
-// leave records that an acquire has queued, or has failed to, after its requests had waited at the servers for queued; zero or less means
-// that they had not. It pauses for at most twice most.
+// leave records that an acquire has queued, or has failed to. queued is how long replies wait at the servers now; zero or less means that
+// they do not. It pauses for at least eight times as long and at most sixteen times, and at most for twice most.
 func (r *rejoins) leave(queued, most time.Duration) {
 	r.mu.Lock()
 	if queued > 0 {
@@ -54,7 +54,7 @@ func (r *rejoins) leave(queued, most time.Duration) {
 	}
 	r.mu.Unlock()
 	if queued > 0 {
-		least := min(16*queued, most)
+		least := min(8*queued, most)
 		time.AfterFunc(least+rand.N(least), r.next)
 		return
 	}
@@ -76,7 +76,7 @@ func (r *rejoins) next() {
 
 // awaitRejoin waits until the acquire with that progress may queue under s, if it has lost a place together with its session. Heartbeats come
 // first: if little of the lease remains, it waits for up to a session timeout until there is more. The caller must call
-// queued when the acquire has queued.
+// queued when the acquire has queued. On a distant network, replies differ by as much as a round trip without any queue.
 func (en *Engine) awaitRejoin(ctx context.Context, s *session.Session, pr *progress) (queued func(), err error) {
 	if pr == nil || !pr.rejoins {
 		return func() {}, nil
@@ -90,6 +90,5 @@ func (en *Engine) awaitRejoin(ctx context.Context, s *session.Session, pr *progr
 		_ = en.Heart.ProveEnough(inside)
 		cancel()
 	}
-	began := time.Now()
-	return func() { en.rejoins.leave(time.Since(began)-4*s.Lease.Distance()-term/50, term) }, nil
+	return func() { en.rejoins.leave(s.Lease.Queued()-s.Lease.Distance()-term/200, term) }, nil
 }

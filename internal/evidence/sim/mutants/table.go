@@ -19,6 +19,7 @@ var Table = []Mutant{
 			{"zklock.go", "\tended := c.endHolds()\n\tc.cancelLife(ErrClosed)\n\tsettleAll(ended)\n", "\tc.cancelLife(ErrClosed)\n"},
 			{"holding.go", "\t\t\ths.loseAll(sess, ErrClosed)\n\t\t\treturn\n", "\t\t\treturn\n"},
 		},
+		Test: Test{"internal/evidence/promises", "TestCloseEndsTheHoldsBeforeItWaits"},
 	},
 	{
 		Name: "the removal of a node ends when its client is closed", Origin: "our first version: on a connection that clients share, the node stayed in the queue for as long as the program's session",
@@ -47,6 +48,7 @@ var Table = []Mutant{
 		Edits: []Edit{
 			{"internal/conn/carried.go", "return l.session == s && !s.IsOver()", "return s != nil"},
 		},
+		Test:  Test{"internal/conn", "TestAnotherSessionIDEndsTheSession"},
 		Focus: "mutex", Faults: "expire|partition",
 	},
 	{
@@ -247,7 +249,7 @@ var Table = []Mutant{
 	{
 		Name: "a queue makes the period so long that no lock can be granted", Origin: "a trial: behind slow commits a lock took an hour",
 		Edits: []Edit{{"internal/lease/schedule.go", ", l.timeout/3, l.longest(l.replies.usually(now, l.timeout))))", ", l.timeout/3))"}},
-		Test:  Test{"internal/evidence/promises", "TestSlowServersDelayNoCallForEver"},
+		Test:  Test{"internal/lease", "TestAQueueMakesHeartbeatsRarer"},
 	},
 	{
 		Name: "fast syncs hide slow commits", Origin: "a trial: with slow commits no lock was ever granted",
