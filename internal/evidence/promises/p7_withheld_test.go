@@ -127,7 +127,7 @@ func TestAWithheldEventDelaysAnObserverByASessionTimeout(t *testing.T) {
 // TestAnObserverDoesNotListTheMembersAgainAndAgain observes an election without members, with a client that led before. Its watch of
 // the members has missed an event, and still shows it.
 //
-//zklock:promise P17.7 P9.10
+//zklock:promise P7.3 P9.10
 func TestAnObserverDoesNotListTheMembersAgainAndAgain(t *testing.T) {
 	virtual(t, zktest.Options{Latency: func(*rand.Rand) time.Duration { return time.Millisecond }}, func(t *testing.T, srv *zktest.Server) {
 		c := connect(t, srv, "a", term)
