@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
@@ -42,13 +43,23 @@ func TestAClientReconnectsToAnEnsembleWithEarlierTransactions(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, servers := range []int{1, 3} {
+			for servers, attaches := range map[int]bool{1: false, 3: false, 5: true} {
 				virtual(t, zktest.Options{Servers: servers}, func(t *testing.T, srv *zktest.Server) {
-					client := connect(t, srv, "a", term)
+					var client *zklock.Client
+					var program *zk.Conn
+					if attaches {
+						program, client = attached(t, srv)
+					} else {
+						client = connect(t, srv, "a", term)
+					}
 					unlockSoon(t, client)
 					swap := replace(srv)
 					for range 20 {
 						unlockSoon(t, client)
+					}
+					if attaches { // the client library has seen the later transactions, too
+						_, _, err := program.Exists("/")
+						require.NoError(t, err)
 					}
 					hold, err := client.Mutex(path).Lock(t.Context())
 					require.NoError(t, err)
