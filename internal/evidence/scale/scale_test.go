@@ -50,11 +50,9 @@ func startFleet(t *testing.T, n, load int) *fleet {
 	srv := zktest.Start(t, zktest.Options{Servers: members, Latency: func(*rand.Rand) time.Duration { return time.Millisecond / 2 }})
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &fleet{srv: srv, servers: NewServers(srv, members, Measured.Times(load)), stop: cancel, holds: map[string]*zklock.Hold{}, lost: map[string]int{}}
+	f.clients = make([]*zklock.Client, n)
 	for i := range n {
-		name := fmt.Sprint("c", i)
-		c, err := zklock.Connect(ctx, srv.Addrs(), &zklock.Options{Label: name, SessionTimeout: term, Dialer: srv.DialFrom(name)})
-		require.NoError(t, err)
-		f.clients = append(f.clients, c)
+		f.connect(ctx, i)
 		f.want(ctx, i, i)
 		time.Sleep(term / time.Duration(n)) // so that heartbeats do not coincide
 	}
@@ -71,6 +69,16 @@ func startFleet(t *testing.T, n, load int) *fleet {
 	time.Sleep(2 * term)
 	require.Equal(t, n, f.held(0))
 	return f
+}
+
+// connect connects a client.
+func (f *fleet) connect(ctx context.Context, i int) {
+	name := fmt.Sprint("c", i)
+	c, err := zklock.Connect(ctx, f.srv.Addrs(), &zklock.Options{Label: name, SessionTimeout: term, Dialer: f.srv.DialFrom(name)})
+	if err != nil {
+		panic(err)
+	}
+	f.clients[i] = c
 }
 
 // want starts a goroutine that wants the lock of one client for another. It ends with ctx.
@@ -205,6 +213,7 @@ var events = []struct {
 	{"a follower restarts within 5 s", false, func(f *fleet) { restart(f.srv.Member(follower(f.srv))) }},
 	{"the leader restarts within 5 s", false, func(f *fleet) { restart(f.srv.Leader()) }},
 	{"the network is down for 1.5 T", true, outage},
+	{"all processes end, and start again over 3 T", false, startAgain},
 }
 
 // outage cuts all clients off for one and a half session timeouts.
@@ -215,6 +224,30 @@ func outage(f *fleet) {
 	time.Sleep(term * 3 / 2)
 	for i := range f.clients {
 		f.srv.HealClient(fmt.Sprint("c", i))
+	}
+}
+
+// startAgain replaces all clients. New clients do not know how far away the servers are: if all of 6,000 start at the same moment, they
+// mistake their own queue for a slow network.
+func startAgain(f *fleet) {
+	f.stop()
+	for i, c := range f.clients {
+		f.srv.Partition(fmt.Sprint("c", i))
+		f.wg.Go(func() { c.Close() })
+	}
+	f.wg.Wait()
+	time.Sleep(term * 3 / 2)
+	ctx, cancel := context.WithCancel(context.Background())
+	f.stop = cancel
+	for i := range f.clients {
+		f.srv.HealClient(fmt.Sprint("c", i))
+		f.wg.Go(func() {
+			f.connect(ctx, i)
+			for k := range waits + 1 {
+				f.want(ctx, i, (i+k)%len(f.clients))
+			}
+		})
+		time.Sleep(3 * term / time.Duration(len(f.clients)))
 	}
 }
 
