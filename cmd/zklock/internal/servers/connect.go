@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -136,12 +137,18 @@ func (d *dialer) failure(ctx context.Context, within time.Duration, err error) e
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return outcome.Interrupted()
-	case err == context.DeadlineExceeded && d.answered(): // the session came too late
+	case isLate(err) && d.answered(): // the session came too late
 		return outcome.Unavailable.Errorf("no session within %v: the time was too short", within)
 	case !errors.Is(err, context.DeadlineExceeded), errors.Is(err, zk.ErrAuthFailed), d.answered():
 		return FailedToConnect(err) // the library says more
 	}
 	return outcome.Unavailable.Errorf("no server answered within %v: %s", within, cmp.Or(d.outcome(), "the time was too short"))
+}
+
+// isLate reports whether err says that the time was over, and nothing else. At that moment the dials end, too.
+func isLate(err error) bool {
+	return err == context.DeadlineExceeded || errors.Unwrap(err) == context.DeadlineExceeded ||
+		errors.Is(err, context.DeadlineExceeded) && errors.Is(err, net.ErrClosed)
 }
 
 // FailedToConnect returns err with the verdict for its cause, or with Unavailable if there is none.
