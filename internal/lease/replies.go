@@ -78,12 +78,12 @@ func (r *replies) usually(now time.Time, timeout time.Duration) (d time.Duration
 	return d
 }
 
-// queued returns how long replies usually wait at the servers, if that is longer than the network takes. A network whose replies take up
-// to twice as long as the fastest has no queue.
+// queued returns how long replies usually wait at the servers, or zero if they do not. A network whose replies take up to twice as long as
+// the fastest, and a two hundredth of the timeout more, has no queue.
 func (r *replies) queued(now time.Time, timeout time.Duration) (d time.Duration) {
 	for of, u := range r.usual {
 		if f := r.fastest[of]; now.Sub(u.at) <= timeout {
-			d = max(d, u.d-2*min(f.now, f.before))
+			d = max(d, u.d-2*min(f.now, f.before)-timeout/200)
 		}
 	}
 	return d

@@ -242,7 +242,7 @@ func (r *Run) atRandom(t Instant) time.Time { return t.Mono.Add(-rand.N(r.l.peri
 // the queue ends.
 func (l *Lease) period(now time.Time) time.Duration {
 	p := min(max(l.room(l.replies.distance(now, l.timeout)), l.timeout/12), l.timeout/3)
-	return max(p, min(p+8*max(0, l.replies.queued(now, l.timeout)-l.timeout/200), l.timeout/3, l.longest(l.replies.usually(now, l.timeout))))
+	return max(p, min(p+8*l.replies.queued(now, l.timeout), l.timeout/3, l.longest(l.replies.usually(now, l.timeout))))
 }
 
 // longest returns the longest period with which a proof leaves enough for a grant if each reply takes that long.

@@ -13,8 +13,8 @@ import (
 
 // rejoins spreads the requests with which the acquires of a client queue again after its session has ended. Other clients have often
 // lost their sessions at the same time, and heartbeats would wait at the servers behind the requests of all of them. So one acquire goes
-// first. As long as replies are as fast as the network allows, each acquire that has queued lets two others follow. After one that took
-// longer, the next goes alone, after a random pause that grows with that time.
+// first. As long as replies do not wait at the servers, each acquire that has queued lets two others follow. Otherwise the next goes alone,
+// after a random pause that grows with that time.
 type rejoins struct {
 	mu      sync.Mutex       // guards the fields below
 	limit   int              // how many may queue at the same time
@@ -44,7 +44,7 @@ func (r *rejoins) enter(ctx context.Context) error {
 }
 
 // leave records that an acquire has queued, or has failed to. queued is how long replies wait at the servers now; zero or less means that
-// they do not. It pauses for at least eight times as long and at most sixteen times, and at most for twice most.
+// they do not. The next one follows after eight to sixteen times as long, but after at most twice most.
 func (r *rejoins) leave(queued, most time.Duration) {
 	r.mu.Lock()
 	if queued > 0 {
@@ -90,5 +90,5 @@ func (en *Engine) awaitRejoin(ctx context.Context, s *session.Session, pr *progr
 		_ = en.Heart.ProveEnough(inside)
 		cancel()
 	}
-	return func() { en.rejoins.leave(s.Lease.Queued()-s.Lease.Distance()-term/200, term) }, nil
+	return func() { en.rejoins.leave(s.Lease.Queued()-s.Lease.Distance(), term) }, nil
 }
