@@ -118,9 +118,8 @@ func (p *sharedPlace) checkOthers(now lease.Instant) {
 	}
 }
 
-// blind returns how much longer the watch on the directory may take to be set. The place may share
-// a watch of another part of the client whose event the server withheld: see
-// session.rearming. It must be called with mu held.
+// blind returns how much longer the watch on the directory may take to be set: a server that lags
+// behind does not show our node yet. It must be called with mu held.
 func (p *sharedPlace) blind(now lease.Instant) time.Duration {
 	return p.holding.nodes[0].Sess.Lease.Term()/8 - now.Mono.Sub(p.watching)
 }

@@ -87,7 +87,7 @@ func (g *Grant) WatchOthers(ctx context.Context) (v *session.View, wanted bool, 
 		switch {
 		case err != nil:
 			return nil, false, err
-		case !slices.Contains(v.Names, co.Name): // the watch is older than our node, or from a lagging server
+		case !slices.Contains(v.Names, co.Name): // the server lags behind
 			_, err = v.Await(ctx, co.Gone.Done())
 		default:
 			return v, g.isWanted(v.Names), nil

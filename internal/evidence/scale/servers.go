@@ -73,7 +73,9 @@ type turn struct {
 // remembered is how long a queue keeps a turn that is over. No request waits that long for the earlier ones of its connection.
 const remembered = time.Minute
 
-// add adds a request that arrived at a time before now, takes d, and delays those that arrived later. It returns when it is done.
+// add adds a request that arrived at a time before now and takes d, and returns when it is done. Requests that arrived later are done
+// later by as much. Those for which add has returned already are answered as it said: then the server answers more at that moment than
+// one processor could, and requests that are added from then on wait for as long as that took.
 func (q *queue) add(arrived time.Time, d time.Duration) time.Time {
 	for len(*q) > 0 && time.Since((*q)[0].done) > remembered {
 		*q = (*q)[1:]
