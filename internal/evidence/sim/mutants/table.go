@@ -298,11 +298,8 @@ var Table = []Mutant{
 	},
 	{
 		Name: "holders do not watch their own nodes", Origin: "Curator, kazoo, go-zookeeper",
-		Edits: []Edit{{"internal/queue/selfwatch.go", `	for !sw.left.Load() {
-		v, err := sw.watch(sw.engine.Requests.Life)
-`, `	for sw == nil {
-		v, err := sw.watch(sw.engine.Requests.Life)
-`}, {"internal/queue/selfwatch.go", `	return v != nil && !sw.node.IsGone() && v.Latest().IsCurrent()
+		Edits: []Edit{{"internal/queue/selfwatch.go", `	sw.engine.Watches.AddTo(b, sw.node.Path()).AwaitAnswer(sw)
+`, ``}, {"internal/queue/selfwatch.go", `	return v != nil && !sw.node.IsGone() && v.Latest().IsCurrent()
 `, `	return v == nil
 `}, {"internal/queue/selfwatch.go", `	n := sw.node
 `, `	n := sw.node
