@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/evidence/bubble"
 	"github.com/zklock-go/zklock/observe"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/shards"
@@ -503,7 +504,7 @@ func TestCyclesOfEveryKindLeaveNothingBehind(t *testing.T) {
 				require.Equal(t, first.nodes, last.nodes)
 				require.Equal(t, first.sessions, last.sessions, "sessions")
 				require.LessOrEqual(t, last.watches, first.watches, "watches: %v", srv.Watches())
-				require.LessOrEqual(t, last.goroutines, first.goroutines, "goroutines: %s", stacks())
+				require.LessOrEqual(t, last.goroutines, first.goroutines, "goroutines: %s", bubble.Stacks())
 				require.Less(t, objects, int64(n/2+n*u.keeps), "objects that each round of %d cycles leaves", n)
 				require.Less(t, bytes, int64(1<<10+16*n+100*n*u.keeps), "bytes that each round of %d cycles leaves", n) // the heap of a round without a leak varies by some hundred
 			})

@@ -77,13 +77,14 @@ func stale(all map[string]finding) (map[string]bool, error) {
 	return older, nil
 }
 
-// failure returns why the mutant was not found, or "" if it was found.
+// failure returns why the mutant was not found, or "" if it was found. A mutant that spins, while virtual time stands still, is badly made:
+// that would fail every run, and says nothing of the defect.
 func (f finding) failure(m Mutant) string {
 	by := f.Test
 	if m.Test.Name == "" {
 		by = f.Simulator
 	}
-	for _, bad := range []string{survived, "does not", "failed", "never ends"} {
+	for _, bad := range []string{survived, "does not", "failed", "spins"} {
 		if strings.HasPrefix(by, bad) {
 			return by
 		}

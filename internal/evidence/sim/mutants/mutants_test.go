@@ -19,7 +19,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zklock-go/zklock/internal/evidence/family"
 	"github.com/zklock-go/zklock/internal/evidence/yields"
 )
 
@@ -178,14 +177,11 @@ func hunt(m Mutant, binary string) (string, time.Duration) {
 		"-shorten", "4", "-focus", m.Focus, "-hostile", m.Trouble, "-faults", m.Faults)
 	sim.Dir = filepath.Join(root, "internal", "evidence", "sim")
 	sim.Env = append(os.Environ(), "GOMAXPROCS=1") // one bubble does hardly gain from more, and pays for it
-	text, ended, err := watch(sim)
-	switch {
-	case !ended:
-		return "never ends", spentBy(sim)
-	case err == nil:
+	text, err := sim.CombinedOutput()
+	if err == nil {
 		return survived, spentBy(sim)
 	}
-	return verdict(text), spentBy(sim)
+	return verdict(string(text)), spentBy(sim)
 }
 
 // seeds is how many the simulator draws for a mutant: fewer for one that has a test.
@@ -196,36 +192,10 @@ func seeds(m Mutant) int {
 	return m.Bound()
 }
 
-// standstill is how long a seed takes at most, on a busy machine.
-const standstill = 3 * time.Minute
-
-// watch runs the simulator until it ends, or until it prints nothing any more, and returns what it has printed.
-func watch(sim *exec.Cmd) (text string, ended bool, err error) {
-	var out family.Output
-	sim.Stdout, sim.Stderr = &out, &out
-	if err := sim.Start(); err != nil {
-		return "", true, err
-	}
-	done := make(chan error, 1)
-	// Owned by this call, which waits for it; ends with the process.
-	go func() { done <- sim.Wait() }()
-	for seen := -1; ; {
-		select {
-		case err := <-done:
-			return out.String(), true, err
-		case <-time.After(standstill):
-			if n := len(out.String()); n > seen {
-				seen = n
-				continue
-			}
-			_ = sim.Process.Kill() // it may have ended this very moment
-			<-done
-			return out.String(), false, nil
-		}
-	}
-}
-
-var caught = regexp.MustCompile(`caught by (\S+) in (seed [^:]+):`)
+var (
+	caught  = regexp.MustCompile(`caught by (\S+) in (seed [^:]+):`)
+	started = regexp.MustCompile(`(?m)^seed .+$`)
+)
 
 // verdict reads what ended the simulator.
 func verdict(out string) string {
@@ -233,10 +203,28 @@ func verdict(out string) string {
 	switch {
 	case found != nil:
 		return fmt.Sprintf("%s, %s", found[1], found[2])
+	case strings.Contains(out, "of virtual time are still not over after"):
+		return "spins, " + last(out)
+	case strings.Contains(out, "not over after"):
+		return "hangs, " + last(out)
 	case strings.Contains(out, "panic: deadlock") || strings.Contains(out, "blocked goroutines remain"):
 		return "goroutines left asleep"
 	case strings.Contains(out, "panic:"):
 		return "panic"
 	}
 	return "failed: " + out
+}
+
+// last returns the run that was started last.
+func last(out string) string {
+	runs := started.FindAllString(out, -1)
+	return runs[len(runs)-1]
+}
+
+func TestARunThatDoesNotEndIsNamed(t *testing.T) {
+	const runs = "seed 1 of \"contention/mutex\"\nseed 1 of \"contention/rw\"\n"
+	require.Equal(t, `spins, seed 1 of "contention/rw"`, verdict(runs+"5m0s of virtual time are still not over after 3m0s; goroutines:\n"))
+	require.Equal(t, `hangs, seed 1 of "contention/rw"`, verdict(runs+"not over after 24h0m0s of virtual time; goroutines:\n"))
+	require.Empty(t, finding{Simulator: `hangs, seed 1 of "contention/rw"`}.failure(Mutant{}))
+	require.NotEmpty(t, finding{Simulator: `spins, seed 1 of "contention/rw"`}.failure(Mutant{}), "it spins whatever the defect does")
 }

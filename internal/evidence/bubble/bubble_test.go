@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promises_test
+package bubble
 
 import (
 	"os"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -22,38 +23,45 @@ func TestWayward(t *testing.T) {
 		t.Skip("they fail")
 	}
 	t.Run("hangs during heartbeats", func(t *testing.T) {
-		bubble(t, time.Hour, time.Minute, func(t *testing.T) {
-			connect(t, zktest.Start(t, zktest.Options{}), "a", term)
+		run(t, time.Hour, time.Minute, func(t *testing.T) {
+			connect(t, zktest.Start(t, zktest.Options{}))
 			<-make(chan struct{})
 		})
 	})
 	t.Run("waits for the lock without end", func(t *testing.T) {
-		bubble(t, time.Hour, time.Minute, func(t *testing.T) {
+		run(t, time.Hour, time.Minute, func(t *testing.T) {
 			srv := zktest.Start(t, zktest.Options{})
-			_, err := connect(t, srv, "a", term).Mutex(path).Lock(t.Context())
+			_, err := connect(t, srv).Mutex("/locks/a").Lock(t.Context())
 			require.NoError(t, err)
-			_, err = connect(t, srv, "b", term).Mutex(path).Lock(t.Context())
+			_, err = connect(t, srv).Mutex("/locks/a").Lock(t.Context())
 			require.NoError(t, err) // it is not, after the clean-up
 		})
 	})
 	t.Run("leaves a goroutine", func(t *testing.T) {
-		bubble(t, time.Hour, time.Minute, func(*testing.T) {
+		run(t, time.Hour, time.Minute, func(*testing.T) {
 			go func() { <-make(chan struct{}) }() // nobody's: it must fail the test
 		})
 	})
 	t.Run("spins", func(t *testing.T) {
-		bubble(t, time.Hour, 200*time.Millisecond, func(*testing.T) {
+		run(t, time.Hour, 200*time.Millisecond, func(*testing.T) {
 			for now := time.Now(); !now.IsZero(); now = time.Now() { // nothing ends it
 				_ = now
 			}
 		})
 	})
 	t.Run("requires what is not", func(t *testing.T) {
-		bubble(t, time.Hour, time.Minute, func(t *testing.T) { require.True(t, false) })
+		run(t, time.Hour, time.Minute, func(t *testing.T) { require.True(t, false) })
 	})
 	t.Run("is the next", func(t *testing.T) {
-		bubble(t, time.Hour, time.Minute, func(*testing.T) { time.Sleep(time.Second) })
+		run(t, time.Hour, time.Minute, func(*testing.T) { time.Sleep(time.Second) })
 	})
+}
+
+func connect(t *testing.T, srv *zktest.Server) *zklock.Client {
+	c, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.DialFrom("")})
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	return c
 }
 
 // A bubble that hangs, that spins, or whose goroutines do not end fails its own test. The others run.
