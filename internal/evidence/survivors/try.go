@@ -42,8 +42,8 @@ func (p *pkg) try(chosen []mutation) (tried []result, _ error) {
 	order := slices.Clone(chosen)
 	r := rand.New(rand.NewPCG(*seed, 0))
 	r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	if len(suites) > 0 {
-		if err := suites[0].prepare(); err != nil {
+	for _, s := range suites {
+		if err := s.prepare(); err != nil {
 			return nil, err
 		}
 	}
@@ -52,10 +52,7 @@ func (p *pkg) try(chosen []mutation) (tried []result, _ error) {
 		if *budget > 0 && time.Since(start) > *budget {
 			break
 		}
-		outcome, err := show(m, suites)
-		if err != nil {
-			return nil, err
-		}
+		outcome := show(m, suites)
 		tried = append(tried, result{m, outcome})
 		if outcome == unnoticed || outcome == unreached {
 			fmt.Printf("%s:%d: %s (%s)\n", m.File, m.Line, m, outcome)
@@ -88,20 +85,17 @@ func (p *pkg) writeOverlay(dir string) (string, error) {
 }
 
 // show runs the tests that reach a mutation, until one fails.
-func show(m mutation, suites []*suite) (string, error) {
+func show(m mutation, suites []*suite) string {
 	outcome := unreached
 	for _, s := range suites {
-		if err := s.prepare(); err != nil {
-			return "", err
-		}
 		for batch := range s.batches(m.Number) {
 			outcome = unnoticed
 			if s.notices(m.Number, batch) {
-				return s.outcome, nil
+				return s.outcome
 			}
 		}
 	}
-	return outcome, nil
+	return outcome
 }
 
 // A suite is a package's test binary in which each mutation can be switched on.
@@ -110,72 +104,68 @@ type suite struct {
 	outcome string // of a mutation that it notices
 	overlay string
 	binary  string
-	ready   bool // binary and tests are there
 	tests   []test
 }
 
 // A test is a test, an example or a fuzz target with its seeds.
 type test struct {
-	name    string
-	took    time.Duration
-	reached map[int]bool // mutations; it may miss those that only some runs reach
+	Name    string
+	Took    time.Duration
+	Reached map[int]bool // mutations; it may miss those that only some runs reach
 }
 
-// prepare builds the suite and finds out which mutations its tests reach, when it is first needed.
+// prepare builds the suite and finds out which mutations its tests reach.
 func (s *suite) prepare() error {
-	if s.ready {
-		return nil
-	}
 	cmd := exec.Command("go", "test", "-c", "-p", "1", "-vet=off", "-trimpath", "-overlay", s.overlay, "-o", s.binary, "./"+s.in)
 	cmd.Dir = *root
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	s.ready = true
-	return s.findReached()
+	s.tests, err = known(s.binary, s.findReached)
+	slices.SortStableFunc(s.tests, func(a, b test) int {
+		return cmp.Or(cmp.Compare(a.Took/slow, b.Took/slow), cmp.Compare(len(a.Reached), len(b.Reached)))
+	})
+	return err
 }
 
 // findReached runs each test alone and without a mutation, and records which mutations it reaches. A test that fails is left out.
-func (s *suite) findReached() error {
+func (s *suite) findReached() (tests []test, _ error) {
 	out, err := s.command(context.Background(), "-test.list", "^(Test|Example|Fuzz)").Output()
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.in, err)
+		return nil, fmt.Errorf("%s: %w", s.in, err)
 	}
 	for name := range strings.Lines(string(out)) {
-		t := test{name: strings.TrimSpace(name), reached: map[int]bool{}}
+		t := test{Name: strings.TrimSpace(name), Reached: map[int]bool{}}
 		list := s.binary + ".reached"
 		ctx, cancel := context.WithTimeout(context.Background(), *long)
-		cmd := s.command(ctx, "-test.run", "^"+t.name+"$", "-test.short")
+		cmd := s.command(ctx, "-test.run", "^"+t.Name+"$", "-test.short")
 		cmd.Env = append(os.Environ(), "MUTATION=0", "REACHED="+list)
 		start := time.Now()
 		out, err := cmd.CombinedOutput()
 		cancel()
-		t.took = time.Since(start)
+		t.Took = time.Since(start)
 		text, listErr := os.ReadFile(list)
 		if os.IsNotExist(listErr) {
 			continue
 		}
 		if listErr = cmp.Or(listErr, os.Remove(list)); listErr != nil {
-			return listErr
+			return nil, listErr
 		}
 		if err != nil {
-			fmt.Printf("left out: %s fails in %s without a mutation: %.200s\n", t.name, s.in, out)
+			fmt.Printf("left out: %s fails in %s without a mutation: %.200s\n", t.Name, s.in, out)
 			continue
 		}
 		for _, word := range strings.Fields(string(text)) {
 			number, err := strconv.Atoi(word)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			t.reached[number] = true
+			t.Reached[number] = true
 		}
-		s.tests = append(s.tests, t)
+		tests = append(tests, t)
 	}
-	slices.SortStableFunc(s.tests, func(a, b test) int {
-		return cmp.Or(cmp.Compare(a.took/slow, b.took/slow), cmp.Compare(len(a.reached), len(b.reached)))
-	})
-	return nil
+	return tests, nil
 }
 
 // slow is how long a test takes that runs after the faster ones.
@@ -185,7 +175,7 @@ const slow = 500 * time.Millisecond
 func (s *suite) batches(number int) func(yield func([]test) bool) {
 	var reaching []test
 	for _, t := range s.tests {
-		if t.reached[number] {
+		if t.Reached[number] {
 			reaching = append(reaching, t)
 		}
 	}
@@ -205,8 +195,8 @@ func (s *suite) notices(number int, tests []test) bool {
 	names := make([]string, len(tests))
 	var took time.Duration
 	for i, t := range tests {
-		names[i] = regexp.QuoteMeta(t.name)
-		took += t.took
+		names[i] = regexp.QuoteMeta(t.Name)
+		took += t.Took
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), min(*long, 5*time.Second+4*took))
 	defer cancel()
