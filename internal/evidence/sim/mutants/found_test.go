@@ -78,7 +78,7 @@ func stale(all map[string]finding) (map[string]bool, error) {
 }
 
 // failure returns why the mutant was not found, or "" if it was found. A mutant that spins, while virtual time stands still, is badly made:
-// that would fail every run, and says nothing of the defect.
+// each run would spin, whatever the defect does.
 func (f finding) failure(m Mutant) string {
 	by := f.Test
 	if m.Test.Name == "" {
