@@ -105,6 +105,43 @@ func TestAHandOffEndsWithARefusal(t *testing.T) {
 	}
 }
 
+// The two nearest contenders give up at once. The waiter looks for the others by their names, and does not list the queue again.
+func TestAWaiterThatTheTwoNearestLeaveDoesNotListTheQueue(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		a, b := startEngine(t, srv, "a", nil), startEngine(t, srv, "b", nil)
+		stay, leave := []*obtaining{}, []*obtaining{}
+		ctx, giveUp := context.WithCancel(t.Context())
+		defer giveUp()
+		for i := range 4 {
+			if i < 2 {
+				stay = append(stay, later(func() (*Grant, error) { return lockIn(a)(t.Context()) }))
+			} else {
+				leave = append(leave, later(func() (*Grant, error) { return lockIn(a)(ctx) }))
+			}
+			time.Sleep(time.Second)
+		}
+		waiter := later(func() (*Grant, error) { return lockIn(b)(t.Context()) })
+		time.Sleep(time.Second)
+		lists := 0
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "b" && r.Op == zktest.OpGetChildren2 {
+				lists++
+			}
+			return zktest.Pass
+		})
+		giveUp()
+		for _, o := range leave {
+			<-o.done
+		}
+		time.Sleep(time.Second)
+		require.Len(t, srv.Children(testDir), 3)
+		stay[0].release(t)
+		stay[1].release(t)
+		waiter.release(t)
+		require.Zero(t, lists)
+	})
+}
+
 // A waiter near the front is checked by the heartbeats from the moment at which it can be the next but one.
 func TestAWaiterIsKeptOnceItIsNearTheFront(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
