@@ -10,6 +10,12 @@ import (
 	"path/filepath"
 )
 
+// knownIn returns the directory in which known keeps what it knows.
+var knownIn = func() (string, error) {
+	cache, err := os.UserCacheDir()
+	return filepath.Join(cache, "zklock-survivors"), err
+}
+
 // known returns what find finds out about the tests in a binary. It takes the tests' time, so the user's cache keeps it, under the hash of
 // the binary: the same sources make the same binary.
 func known(binary string, find func() ([]test, error)) (tests []test, _ error) {
@@ -17,11 +23,10 @@ func known(binary string, find func() ([]test, error)) (tests []test, _ error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, err := os.UserCacheDir()
+	dir, err := knownIn()
 	if err != nil {
-		return find()
+		return find() // there is no such directory
 	}
-	dir := filepath.Join(cache, "zklock-survivors")
 	name := filepath.Join(dir, fmt.Sprintf("%x.json", sha256.Sum256(text)))
 	if text, err := os.ReadFile(name); err == nil && json.Unmarshal(text, &tests) == nil {
 		return tests, nil

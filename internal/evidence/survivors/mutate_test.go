@@ -157,10 +157,18 @@ func TestThatFailsAnyway(t *testing.T) {
 	t.Fail()
 }
 `)
+	dir, before := t.TempDir(), knownIn
+	knownIn = func() (string, error) { return dir, nil }
 	*own = true
-	t.Cleanup(func() { *own = false })
+	t.Cleanup(func() { *own, knownIn = false, before })
 	tried, err := p.try(p.mutations)
 	require.NoError(t, err)
+	again, err := p.try(p.mutations)
+	require.NoError(t, err)
+	require.Equal(t, tried, again)
+	kept, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, kept, 1, "the second time, the binary was another one")
 	require.Len(t, tried, len(p.mutations))
 	outcomes := map[string]string{}
 	for _, r := range tried {
