@@ -327,12 +327,8 @@ func (h *Hold) Confirm(ctx context.Context) error {
 	g := h.holding()
 	err := g.engine.Heart.ConfirmAll(ctx, g.nodes[0].Sess, g.nodes)
 	if err != nil {
-		switch sess := g.nodes[0].Sess; {
-		case errors.Is(err, outcome.ErrGone): // ConfirmAll has ended the hold
-			err = context.Cause(h.Context())
-		case errors.Is(err, outcome.ErrSessionOver):
-			g.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, sess.ID))
-			err = context.Cause(h.Context())
+		if errors.Is(err, outcome.ErrSessionOver) { // after ErrGone, ConfirmAll has ended the hold
+			g.lose(fmt.Errorf("%w: session 0x%x is over", ErrLost, g.nodes[0].Sess.ID))
 		}
 		return g.failure("confirm", h.causeOf(ctx, err))
 	}

@@ -4,6 +4,7 @@ package zklock_test
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zklock-go/zklock"
+	"github.com/zklock-go/zklock/internal/evidence/family"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -287,5 +289,33 @@ func TestALossEndsTheHoldInAPlaceAndTheNextGoroutineGetsAnother(t *testing.T) {
 		require.NoError(t, hold.Check(), "the end of the first does not concern it")
 		require.NotEqual(t, first.Node(), hold.Node())
 		require.NoError(t, hold.Unlock(t.Context()))
+	})
+}
+
+// A loss is logged although there is no observer.
+func TestTheLossOfEachKindOfHoldIsLogged(t *testing.T) {
+	virtual(t, func(t *testing.T, srv *zktest.Server) {
+		var logged family.Output
+		c, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{
+			Dialer: srv.DialFrom("a"), SessionTimeout: term, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
+		})
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		locks := locksOf(c)
+		for _, l := range locks {
+			take(t, l)
+		}
+		srv.Partition("a")
+		time.Sleep(2 * term)
+		srv.HealClient("a")
+		for _, l := range locks {
+			lines := 0
+			for line := range strings.Lines(logged.String()) {
+				if strings.Contains(line, "lock lost") && strings.Contains(line, "path="+l.Path()+" ") {
+					lines++
+				}
+			}
+			require.Equal(t, 1, lines, l.Path())
+		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -20,6 +21,7 @@ import (
 	"github.com/zklock-go/zklock/internal/lease"
 	"github.com/zklock-go/zklock/internal/queue"
 	"github.com/zklock-go/zklock/internal/session"
+	"github.com/zklock-go/zklock/zktest"
 )
 
 // TestAnEndedHoldingIsNotCheckedAgain ends a holding before its last node is registered for checks.
@@ -33,6 +35,37 @@ func TestAnEndedHoldingIsNotCheckedAgain(t *testing.T) {
 	require.True(t, s.oversee(g, sess))
 	require.Empty(t, s.by)
 	require.Empty(t, s.live)
+}
+
+// A hold has ended, and its end is about to be reported, when its session ends too. It is reported and released by whoever ended it, once.
+//
+//zklock:promise P19.7
+func TestAHoldThatHasEndedIsNotSettledAgainWithItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.Options{})
+		c, err := Connect(t.Context(), srv.Addrs(), &Options{Dialer: srv.DialFrom("a")})
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		hold, err := c.Mutex("/locks/a").Lock(t.Context())
+		require.NoError(t, err)
+		other, err := c.Mutex("/locks/b").Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		ho := hold.holding()
+		last, err := ho.end(ErrReleased)
+		require.NoError(t, err)
+		require.True(t, last)
+		c.holds.loseAll(ho.nodes[0].Sess, ErrLost)
+		time.Sleep(time.Second)
+		require.False(t, ho.removed.IsSet())
+		require.Len(t, srv.Children("/locks/a"), 1)
+		require.ErrorIs(t, context.Cause(other.Context()), ErrLost)
+		require.Empty(t, srv.Children("/locks/b"))
+		ho.settle()
+		time.Sleep(time.Second)
+		require.True(t, ho.removed.IsSet())
+		require.Empty(t, srv.Children("/locks/a"))
+	})
 }
 
 //zklock:promise P12.5
