@@ -31,16 +31,17 @@ type race struct {
 	stop    context.CancelFunc
 	results chan result // received by the race; an attempt stops sending when its context is done
 
-	chosen  string        // the client library's server
-	isNew   bool          // whether the client library has dialed it for the first time
-	tried   []target      // all targets so far
-	spare   []target      // other addresses of the names among them
-	running []*attempt    // the attempts that have not failed
-	begun   time.Time     // when the newest attempt began
-	last    error         // of the attempt that failed last
-	request []byte        // the connection request, in the second part
-	asks    int64         // the session in the request; zero for a new one
-	given   time.Duration // how long a server may take to reply to the request
+	chosen  string               // the client library's server
+	isNew   bool                 // whether the client library has dialed it for the first time
+	tried   []target             // all targets so far
+	spare   []target             // other addresses of the names among them
+	running []*attempt           // the attempts that have not failed
+	begun   time.Time            // when the newest attempt began
+	last    error                // of the attempt that failed last
+	request []byte               // the connection request, in the second part
+	asks    int64                // the session in the request; zero for a new one
+	given   time.Duration        // how long a server may take to reply to the request
+	until   map[target]time.Time // the deadlines of the replies
 }
 
 // maxAttempts is how many attempts of a race run at the same time.
@@ -55,13 +56,12 @@ type target struct {
 // An attempt is a connection to one server.
 type attempt struct {
 	target
-	ctx   context.Context // done when the attempt has failed or lost
-	stop  context.CancelFunc
-	conn  *serverConn   // nil until it is connected
-	sent  lease.Instant // when the connection request was sent
-	until time.Time     // the deadline of the reply
-	data  []byte        // the beginning of the reply
-	keep  func() bool   // keeps the connection open when ctx is done; false if it is too late
+	ctx  context.Context // done when the attempt has failed or lost
+	stop context.CancelFunc
+	conn *serverConn   // nil until it is connected
+	sent lease.Instant // when the connection request was sent
+	data []byte        // the beginning of the reply
+	keep func() bool   // keeps the connection open when ctx is done; false if it is too late
 }
 
 // A result is a report of an attempt. Exactly one of the last four fields is set.
@@ -75,7 +75,7 @@ type result struct {
 
 func newRace(l *Link, network string, timeout time.Duration) *race {
 	ctx, stop := context.WithCancel(context.Background())
-	return &race{link: l, network: network, timeout: timeout, term: l.term(), ctx: ctx, stop: stop, results: make(chan result)}
+	return &race{link: l, network: network, timeout: timeout, term: l.term(), ctx: ctx, stop: stop, results: make(chan result), until: map[target]time.Time{}}
 }
 
 // connected dials server, and other servers if that takes long. It returns the first attempt that is connected.
@@ -199,7 +199,7 @@ func (r *race) another(failed bool) bool {
 	}
 	// A reply can be lost inside the ensemble. To ask the only server again costs it little if nothing is encrypted.
 	d := r.link.dialing
-	if r.request != nil && d.Encrypt == nil && !d.IsOpaque && len(r.running) == 1 && time.Since(r.begun) >= r.term/3 {
+	if r.request != nil && d.Encrypt == nil && !d.IsOpaque && len(r.running) == 1 && time.Since(r.begun) >= r.term/3 && r.hasTime(r.running[0].target) {
 		r.start(r.running[0].target)
 		return true
 	}
@@ -336,16 +336,17 @@ func (r *race) requests(request []byte, timeout time.Duration) {
 	r.begun = time.Now()
 }
 
+// hasTime reports whether a server may still reply.
+func (r *race) hasTime(to target) bool { return time.Now().Before(r.until[to]) }
+
 // ask sends the connection request to a server that is connected, and waits for the reply. A server that is asked again gets no more
 // time: otherwise the race would last for as long as it does not answer.
 func (r *race) ask(a *attempt) {
-	a.sent, a.until = r.link.Now(), time.Now().Add(r.given)
-	for _, other := range r.running {
-		if other != a && other.target == a.target && !other.until.IsZero() {
-			a.until = other.until
-		}
+	a.sent = r.link.Now()
+	if r.until[a.target].IsZero() {
+		r.until[a.target] = time.Now().Add(r.given)
 	}
-	a.conn.SetReadDeadline(a.until)
+	a.conn.SetReadDeadline(r.until[a.target])
 	a.conn.Write(r.request)
 	least := 1
 	if !r.isTrusted(a) {

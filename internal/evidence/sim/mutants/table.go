@@ -93,7 +93,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a server that is asked again gets more time", Origin: "our third version: with a frozen server, and others that had just refused, a client waited until the frozen one came back",
-		Edits: []Edit{{"internal/conn/race.go", "a.until = other.until", "_ = other.until"}},
+		Edits: []Edit{{"internal/conn/race.go", "if r.until[a.target].IsZero() {", "if a != nil {"}},
 		Test:  Test{"internal/conn", "TestAFrozenServerDoesNotKeepTheClientFromTheOthers"},
 	},
 	{
