@@ -37,7 +37,7 @@ func TestAnEndedHoldingIsNotCheckedAgain(t *testing.T) {
 	require.Empty(t, s.live)
 }
 
-// A hold has ended, and its end is about to be reported, when its session ends too. It is reported and released by whoever ended it, once.
+// A hold has ended, and its end is about to be reported, when its session ends too. Only the goroutine that has ended it reports and releases it.
 //
 //zklock:promise P19.7
 func TestAHoldThatHasEndedIsNotSettledAgainWithItsSession(t *testing.T) {
