@@ -940,6 +940,15 @@ func TestTheLeaderIsKnownBeyondTheCountersEnd(t *testing.T) {
 			require.NoError(t, err)
 		}
 		election := c.Election(path, nil)
+		stop := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "a" && r.Op == zktest.OpExists {
+				return zktest.Answer(-102) // no permission
+			}
+			return zktest.Pass
+		})
+		_, err := election.Leader(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoAuth, "the order is unknown, so the leader is, too")
+		stop()
 		for _, want := range []string{"first", "second", "third"} {
 			leader, err := election.Leader(t.Context())
 			require.NoError(t, err)
@@ -947,7 +956,7 @@ func TestTheLeaderIsKnownBeyondTheCountersEnd(t *testing.T) {
 			require.True(t, leader.Holds)
 			require.NoError(t, srv.DeleteNode(leader.Node))
 		}
-		_, err := election.Leader(t.Context())
+		_, err = election.Leader(t.Context())
 		require.ErrorIs(t, err, zklock.ErrNoLeader)
 	})
 }
