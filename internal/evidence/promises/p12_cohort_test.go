@@ -211,6 +211,27 @@ func TestAHandOffInACohortIsOneRequest(t *testing.T) {
 	})
 }
 
+// A process whose goroutines wait for other processes in between does not have to release the lock for these after a while.
+//
+//zklock:promise P12.9
+func TestAHandOffNextToOthersIsOneRequest(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		deletes := 0
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Client == "ours" && r.Op == zktest.OpDelete {
+				deletes++
+			}
+			return zktest.Pass
+		})
+		c := newLockLoops()
+		c.with(t, "ours", 32, time.Millisecond, cohortOf(connect(t, srv, "ours", term)).Lock)
+		c.with(t, "mutex", 1, 0, connect(t, srv, "mutex", term).Mutex(path).Lock)
+		c.run(t, 10*time.Second)
+		require.Greater(t, c.grants["mutex"], 80)
+		require.LessOrEqual(t, deletes, 1, "transactions that only release")
+	})
+}
+
 // If other processes and the goroutines of a cohort all lock in loops, each of them acquires the lock often, and none waits for long.
 //
 //zklock:promise P12.7
