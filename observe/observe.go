@@ -16,7 +16,7 @@ import "time"
 // after Released is delivered; if Observe does not return, Unlock waits for at most a session timeout.
 // Close delivers the remaining events within its limit.
 //
-// Lost can be delivered before Acquired if a hold is lost at once, and a Cohort's Queued after
+// Lost and Ended can be delivered before Acquired if a hold ends at once, and a Cohort's Queued after
 // Acquired. If 65,536 events and log lines wait, further ones are dropped. The client logs, once a
 // minute at most, that an observer takes longer than a second or that events were dropped;
 // Client.String says so too.

@@ -29,6 +29,7 @@ type eventCheck struct {
 	// last events.
 	lenient bool     // guarded by mu
 	begun   []grant  // guarded by mu: holds with an event for their start but not for their end
+	over    []over   // guarded by mu: ends of holds without an event for their start, which may follow: see observe.Observer
 	unsaid  []grant  // guarded by mu: holds with an event that no caller has reported yet
 	failed  []ending // guarded by mu: ends of attempts with an event that no caller has reported yet
 	early   []early  // guarded by mu: the events about sessions that expired early
@@ -39,6 +40,12 @@ type eventCheck struct {
 type grant struct {
 	path, node string
 	token      int64
+}
+
+// over is an event for the end of a hold.
+type over struct {
+	grant
+	kind observe.Kind
 }
 
 // early is an event about a session that expired early.
@@ -60,10 +67,13 @@ func (t *eventCheck) Observe(e observe.Event) {
 	hold := grant{e.Path, e.Node, e.Token}
 	switch e.Kind {
 	case observe.Acquired:
-		t.begun, t.unsaid = append(t.begun, hold), append(t.unsaid, hold)
+		t.unsaid = append(t.unsaid, hold)
+		if !take(&t.over, over{hold, observe.Lost}) && !take(&t.over, over{hold, observe.Ended}) {
+			t.begun = append(t.begun, hold)
+		}
 	case observe.Released, observe.Lost, observe.Ended:
 		if !take(&t.begun, hold) {
-			t.complain(e.Path, "event %v for a hold that has not started or has already ended: %v", e.Kind, hold)
+			t.over = append(t.over, over{hold, e.Kind})
 		}
 	case observe.ExpiredEarly:
 		t.early = append(t.early, early{e.Err.Error(), t.now()})
@@ -118,6 +128,9 @@ func (t *eventCheck) close(excused map[int64]bool, ended map[int64]time.Duration
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(excused)), e.is) && !lasted(e, ended) {
 			t.complain("", "a session expired early without a reason: %s", e.text)
 		}
+	}
+	for _, o := range t.over {
+		t.complain(o.path, "event %v for a hold that has not started or has already ended: %v", o.kind, o.grant)
 	}
 	if t.lenient {
 		return

@@ -35,3 +35,34 @@ func TestAnEarlyExpiryNeedsAReason(t *testing.T) {
 		})
 	}
 }
+
+// The end of a hold that ends at once may be reported before its start. It is reported once.
+func TestEachHoldHasOneEventForItsEnd(t *testing.T) {
+	const acquired, released, lost, ended = observe.Acquired, observe.Released, observe.Lost, observe.Ended
+	for name, c := range map[string]struct {
+		kinds []observe.Kind
+		want  int // complaints
+	}{
+		"released":              {[]observe.Kind{acquired, released}, 0},
+		"lost at once":          {[]observe.Kind{lost, acquired}, 0},
+		"closed at once":        {[]observe.Kind{ended, acquired}, 0},
+		"released before":       {[]observe.Kind{released, acquired}, 2},
+		"lost twice":            {[]observe.Kind{acquired, lost, lost}, 1},
+		"twice, once before":    {[]observe.Kind{lost, acquired, ended}, 1},
+		"lost, but never begun": {[]observe.Kind{lost}, 1},
+		"no end":                {[]observe.Kind{acquired}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			complaints := 0
+			check := &eventCheck{report: func(_, _, _ string) { complaints++ }, now: func() time.Duration { return 0 }}
+			for _, kind := range c.kinds {
+				check.Observe(observe.Event{Kind: kind, Path: "/a", Node: "n", Token: 1})
+				if kind == acquired {
+					check.holds("/a", "/a/n", 1)
+				}
+			}
+			check.close(nil, nil)
+			require.Equal(t, c.want, complaints)
+		})
+	}
+}
