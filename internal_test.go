@@ -56,6 +56,7 @@ func TestAHoldThatHasEndedIsNotSettledAgainWithItsSession(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, last)
 		c.holds.loseAll(ho.nodes[0].Sess, ErrLost)
+		ho.lose(ErrLost)
 		time.Sleep(time.Second)
 		require.False(t, ho.removed.IsSet())
 		require.Len(t, srv.Children("/locks/a"), 1)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/lab"
+	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/operate"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -678,6 +679,46 @@ func TestProclaimAndRevokeDoNotOverwriteEachOther(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// The caller may write to its slice after the call. The value that is restored after Curator's message has overwritten it is the one of the call.
+//
+//zklock:promise P17.12
+func TestALeadersValueIsThatOfTheCall(t *testing.T) {
+	for name, campaign := range map[string]func(context.Context, *zklock.Election, []byte) (*zklock.Hold, error){
+		"Campaign": func(ctx context.Context, e *zklock.Election, value []byte) (*zklock.Hold, error) {
+			return e.Campaign(ctx, value)
+		},
+		"TryCampaign": func(ctx context.Context, e *zklock.Election, value []byte) (*zklock.Hold, error) {
+			return e.TryCampaign(ctx, value)
+		},
+		"Proclaim": func(ctx context.Context, e *zklock.Election, value []byte) (*zklock.Hold, error) {
+			hold, err := e.Campaign(ctx, []byte("another"))
+			if err != nil {
+				return nil, err
+			}
+			return hold, e.Proclaim(hold.Context(), value)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				election := connect(t, srv, "a", term).Election(path, nil)
+				value := []byte("one")
+				hold, err := campaign(t.Context(), election, value)
+				require.NoError(t, err)
+				copy(value, "two")
+				time.Sleep(time.Second)
+				leader, err := election.Leader(t.Context())
+				require.NoError(t, err)
+				require.NoError(t, srv.PutNode(leader.Node, node.CuratorRevocation))
+				time.Sleep(time.Second)
+				leader, err = election.Leader(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, "one", string(leader.Data))
+				unlock(t, hold)
+			})
+		})
 	}
 }
 
