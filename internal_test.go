@@ -69,6 +69,38 @@ func TestAHoldThatHasEndedIsNotSettledAgainWithItsSession(t *testing.T) {
 	})
 }
 
+// A request finds that the session is over before anything else has ended the hold. The call ends it, and says that it is lost.
+//
+//zklock:promise P8.7
+func TestACallThatFindsTheSessionOverEndsTheHold(t *testing.T) {
+	for name, call := range map[string]func(e *Election, h *Hold) error{
+		"Confirm":  func(_ *Election, h *Hold) error { return h.Confirm(context.Background()) },
+		"Proclaim": func(e *Election, h *Hold) error { return e.Proclaim(h.Context(), []byte("two")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.Options{})
+				c, err := Connect(t.Context(), srv.Addrs(), &Options{Dialer: srv.DialFrom("a")})
+				require.NoError(t, err)
+				t.Cleanup(func() { c.Close() })
+				election := c.Election("/locks/a", nil)
+				hold, err := election.Campaign(t.Context(), []byte("one"))
+				require.NoError(t, err)
+				time.Sleep(time.Second)
+				c.holds.remove(hold.holding()) // nobody ends it with its session
+				sess := hold.holding().nodes[0].Sess
+				srv.DropConnections()
+				srv.ExpireSession(sess.ID)
+				time.Sleep(time.Second)
+				require.True(t, sess.IsOver())
+				require.NoError(t, context.Cause(hold.Context()))
+				require.ErrorIs(t, call(election, hold), ErrLost)
+				require.ErrorIs(t, context.Cause(hold.Context()), ErrLost)
+			})
+		})
+	}
+}
+
 //zklock:promise P12.5
 func TestWaitersThatMayHoldInAPlaceThatWasJustGranted(t *testing.T) {
 	over, end := context.WithCancel(t.Context())
