@@ -101,6 +101,28 @@ func TestACallThatFindsTheSessionOverEndsTheHold(t *testing.T) {
 	}
 }
 
+// The last waiter gives up when a place has just been granted. Nobody holds in the place, and it is given up.
+//
+//zklock:promise P12.6
+func TestAPlaceThatIsGrantedWhenNobodyWaitsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.Options{})
+		c, err := Connect(t.Context(), srv.Addrs(), &Options{Dialer: srv.DialFrom("a")})
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		q := c.localQueue(cohortKey{path: "/locks/a", keep: defaultKeep})
+		granted, err := c.engine.Obtain(t.Context(), &queue.Want{Recipe: cohortRecipe, Path: "/locks/a", Dir: "/locks/a", Data: c.shared})
+		require.NoError(t, err)
+		q.install(granted)
+		require.Len(t, srv.Children("/locks/a"), 1)
+		q.mu.Lock()
+		q.wakeRun()
+		q.mu.Unlock()
+		time.Sleep(time.Second)
+		require.Empty(t, srv.Children("/locks/a"))
+	})
+}
+
 //zklock:promise P12.5
 func TestWaitersThatMayHoldInAPlaceThatWasJustGranted(t *testing.T) {
 	over, end := context.WithCancel(t.Context())
