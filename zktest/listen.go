@@ -163,10 +163,10 @@ func (s *Server) DialFrom(clientName string) func(network, address string, timeo
 }
 
 func (s *Server) dial(client, address string, timeout time.Duration) (net.Conn, error) {
-	if err := s.awaitLink(client, timeout); err != nil {
+	member, remote := s.network.route(client, address)
+	if err := s.awaitLink(client, s.network.delay(client, member)+s.network.delay(client, member), timeout); err != nil {
 		return nil, err
 	}
-	member, remote := s.network.route(client, address)
 	near, far := newMemoryConns()
 	if err := s.members[member].admit(far, client, remote); err != nil {
 		return nil, err
@@ -174,21 +174,34 @@ func (s *Server) dial(client, address string, timeout time.Duration) (net.Conn, 
 	return near, nil
 }
 
-// awaitLink waits while a client is partitioned, for at most timeout.
-func (s *Server) awaitLink(client string, timeout time.Duration) error {
-	gate := s.gates.ofClient(client)
-	if gate == nil {
-		return nil
-	}
+// awaitLink waits for the round trip in which a connection is made, and while the client is partitioned, for at most timeout.
+func (s *Server) awaitLink(client string, trip, timeout time.Duration) error {
 	var late <-chan time.Time
 	if timeout > 0 {
 		timer := time.NewTimer(timeout)
 		defer timer.Stop()
 		late = timer.C
 	}
+	if trip > 0 {
+		timer := time.NewTimer(trip)
+		defer timer.Stop()
+		if err := awaitIn(s, timer.C, late); err != nil {
+			return err
+		}
+	}
+	for gate := s.gates.ofClient(client); gate != nil; gate = s.gates.ofClient(client) {
+		if err := awaitIn(s, gate, late); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitIn waits for c, unless it is late or the server ends before.
+func awaitIn[T any](s *Server, c <-chan T, late <-chan time.Time) error {
 	select {
-	case <-gate:
-		return s.awaitLink(client, timeout)
+	case <-c:
+		return nil
 	case <-late:
 		return &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
 	case <-s.done:

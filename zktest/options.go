@@ -39,8 +39,8 @@ type Options struct {
 	// Seed makes the order of children and the latencies reproducible. 0 is also a
 	// fixed seed.
 	Seed uint64
-	// Latency returns the one-way delay of each request and each piece of a reply;
-	// nil means none. It must not block or call the server.
+	// Latency returns the one-way delay of each request and each piece of a reply, and
+	// half of the time that Dial takes; nil means none. It must not block or call the server.
 	Latency func(r *rand.Rand) time.Duration
 	// Super is a super user, in the form user:password. A client that authenticates
 	// as this user with the digest scheme passes all ACLs. Empty means none.

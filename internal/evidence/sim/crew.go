@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -146,7 +145,7 @@ func (p *process) connect(u *user) (*zklock.Client, error) {
 		p.attachInVain(ctx, *opts)
 		return zklock.Attach(ctx, p.shared.conn, p.shared.hooks, opts)
 	}
-	dial := f.dialFrom(p.name)
+	dial := zk.Dialer(f.srv.DialFrom(p.name))
 	if f.plan.TLS {
 		_, opts.TLS = certificate()
 		dial = speakTLS(dial, f.handshakes)
@@ -160,15 +159,6 @@ func (p *process) connect(u *user) (*zklock.Client, error) {
 	}
 	opts.Dialer = dial
 	return zklock.Connect(ctx, p.servers, opts)
-}
-
-// dialFrom returns the dialer of a process. A dial takes a round trip.
-func (f *fleet) dialFrom(process string) zk.Dialer {
-	dial := f.srv.DialFrom(process)
-	return func(network, address string, timeout time.Duration) (net.Conn, error) {
-		time.Sleep(2 * f.plan.Latency)
-		return dial(network, address, timeout)
-	}
 }
 
 // attachInVain tries to attach a client with a tick that is too long for the session, if ticks differ. It leaves nothing on the connection.

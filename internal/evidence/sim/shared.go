@@ -27,7 +27,7 @@ type shared struct {
 
 // share connects a process.
 func (f *fleet) share(p *process) *shared {
-	dial := f.dialFrom(p.name)
+	dial := zk.Dialer(f.srv.DialFrom(p.name))
 	if f.plan.TLS {
 		dial = overTLS(speakTLS(dial, f.handshakes))
 	}
