@@ -66,7 +66,7 @@ func raceOf(t *testing.T, held bool) *race {
 	l := NewLink()
 	l.servers.seen = []string{"a"}
 	if held {
-		l.establish(7, term, l.Now())
+		l.establish(7, term, 0, l.Now())
 		require.Positive(t, l.left())
 	}
 	r := newRace(l, "tcp", time.Second)

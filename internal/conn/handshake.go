@@ -118,7 +118,7 @@ func (l *Link) welcome(conn *proxy, id int64, timeout time.Duration, sent lease.
 	case given: // we have given this session up: the next request asks for another one
 		return nil, nil, ErrSessionOver
 	}
-	s, run := l.establish(id, timeout, sent)
+	s, run := l.establish(id, timeout, conn.server.dialed, sent)
 	if s != nil {
 		for _, fn := range l.whenCarried {
 			fn()
@@ -127,9 +127,9 @@ func (l *Link) welcome(conn *proxy, id int64, timeout time.Duration, sent lease.
 	return s, run, nil
 }
 
-// establish handles the reply to a connection request that was sent at the time sent. An id of zero
-// means that the session has expired.
-func (l *Link) establish(id int64, timeout time.Duration, sent lease.Instant) (*Session, *lease.Run) {
+// establish handles the reply to a connection request that was sent at the time sent, to a server that was dialed within dialed. An id of
+// zero means that the session has expired.
+func (l *Link) establish(id int64, timeout, dialed time.Duration, sent lease.Instant) (*Session, *lease.Run) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	same := l.session != nil && l.session.ID == id && !l.session.IsOver()
@@ -147,14 +147,14 @@ func (l *Link) establish(id int64, timeout time.Duration, sent lease.Instant) (*
 	var run *lease.Run
 	if same {
 		l.session.Lease.SetTick(l.counts)
-		run = l.session.Lease.TakenBack(sent, timeout)
+		run = l.session.Lease.TakenBack(sent, timeout, dialed)
 	} else {
 		former := l.session
 		l.session = NewSession(id, lease.New(l.Now, timeout, l.counts))
 		if former != nil {
 			l.session.Lease.Follow(former.Lease)
 		}
-		run = l.session.Lease.Created(sent)
+		run = l.session.Lease.Created(sent, dialed)
 	}
 	l.carried.Store(l.session)
 	l.since = time.Now()

@@ -167,7 +167,7 @@ func attached(t *testing.T) (*Link, *wired) {
 // fresh returns a lease that has just been proven.
 func fresh(t *testing.T, l *Link) *lease.Lease {
 	made := lease.New(l.Now, term, lease.TickOf(time.Second))
-	run := made.Created(l.Now())
+	run := made.Created(l.Now(), 0)
 	for range 8 {
 		asked := l.Now()
 		time.Sleep(500 * time.Millisecond)

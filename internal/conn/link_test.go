@@ -415,7 +415,7 @@ func TestATickThatIsSetLateAppliesToTheSession(t *testing.T) {
 		l.RemoveTick(0)
 		l.RemoveTick(3 * time.Second)
 		assert.Contains(t, assumed(), "half the session timeout", "until the next connection")
-		l.establish(l.Carried().ID, l.Carried().Lease.Term(), l.Now())
+		l.establish(l.Carried().ID, l.Carried().Lease.Term(), 0, l.Now())
 		assert.Contains(t, assumed(), "Options.TickTime (1s)")
 	})
 }

@@ -66,7 +66,9 @@ type attempt struct {
 
 // A result is a report of an attempt. Exactly one of the last four fields is set.
 type result struct {
-	of    *attempt
+	of     *attempt
+	dialed time.Duration // how long the dialer took, with conn
+
 	found []target // the other addresses of a name
 	conn  net.Conn
 	data  []byte
@@ -159,6 +161,7 @@ func (r *race) run(done func(result) bool) error {
 func (r *race) take(got result) {
 	if a := got.of; got.conn != nil {
 		a.conn = newServerConn(a.server, got.conn)
+		a.conn.dialed = got.dialed
 		a.keep = context.AfterFunc(a.ctx, func() { a.conn.Close() })
 	}
 }
@@ -247,13 +250,13 @@ func (r *race) connect(a *attempt) {
 	case <-a.ctx.Done():
 		return
 	}
-	conn, err := r.dial(a)
+	conn, dialed, err := r.dial(a)
 	if failed := r.link.dialing.Failed; err != nil && failed != nil && a.ctx.Err() == nil {
 		failed(a.server, err)
 	}
 	if err != nil {
 		r.report(a, result{err: err})
-	} else if !r.report(a, result{conn: conn}) {
+	} else if !r.report(a, result{conn: conn, dialed: dialed}) {
 		conn.Close()
 	}
 }
@@ -269,28 +272,30 @@ func (r *race) report(a *attempt, got result) bool {
 	}
 }
 
-// dial connects to a server. Resolving its name and dialing have the dialer's timeout. The handshake of an encrypted connection has a
-// whole session timeout: a server that is merely slow would otherwise begin it again and again.
-func (r *race) dial(a *attempt) (net.Conn, error) {
+// dial connects to a server, and returns how long the dialer took. Resolving its name and dialing have the dialer's timeout. The handshake of
+// an encrypted connection has a whole session timeout: a server that is merely slow would otherwise begin it again and again.
+func (r *race) dial(a *attempt) (net.Conn, time.Duration, error) {
 	to := r.link.dialing
 	address := cmp.Or(a.address, a.server)
 	if to.Resolve != nil && a.address == "" {
 		found, err := r.resolve(a)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		address = found[0].address
 		if len(found) > 1 && !r.report(a, result{found: found[1:]}) {
-			return nil, a.ctx.Err()
+			return nil, 0, a.ctx.Err()
 		}
 	}
 	timeout := r.timeout
 	if to.IsOpaque && timeout > 0 {
 		timeout = max(timeout, r.term/3)
 	}
+	began := time.Now()
 	plain, err := to.Dial(r.network, address, timeout)
+	dialed := time.Since(began)
 	if err != nil || to.Encrypt == nil {
-		return plain, err
+		return plain, dialed, err
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, r.term)
 	defer cancel()
@@ -298,7 +303,7 @@ func (r *race) dial(a *attempt) (net.Conn, error) {
 	if err != nil {
 		plain.Close()
 	}
-	return conn, err
+	return conn, dialed, err
 }
 
 // resolve returns the addresses of a server.

@@ -5,6 +5,7 @@ package conn
 import (
 	"net"
 	"slices"
+	"time"
 
 	"github.com/zklock-go/zklock/internal/frames"
 )
@@ -12,7 +13,8 @@ import (
 // serverConn is one connection to a server.
 type serverConn struct {
 	net.Conn
-	address string // as it was dialed
+	address string        // as it was dialed
+	dialed  time.Duration // how long the dialer took
 	out     *outbox
 }
 

@@ -26,13 +26,13 @@ func aMoment(t *testing.T) context.Context {
 func TestNoWakeUpIsMissedByARequestThatWaitsForAConnection(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l := NewLink()
-		l.establish(7, term, l.Now())
+		l.establish(7, term, 0, l.Now())
 		s := l.Carried()
 		for range 50 {
 			l.lost(nil, nil, false)
 			ready := make(chan error, 1)
 			go func() { ready <- l.Ready(aMoment(t), s) }() // ends with its context
-			l.establish(7, term, l.Now())
+			l.establish(7, term, 0, l.Now())
 			require.NoError(t, <-ready)
 		}
 	})

@@ -18,7 +18,7 @@ func paid(t *testing.T, timeout, tick, period time.Duration) (transactions, leas
 	synctest.Test(t, func(*testing.T) {
 		const reply, during = 2 * time.Millisecond, 60
 		l := New(Clock(nil), timeout, TickOf(tick))
-		r := l.Created(l.now())
+		r := l.Created(l.now(), 0)
 		wake := make(chan struct{}, 100)
 		low, begun := timeout, time.Now()
 		for begin := begun; time.Since(begin) < during*timeout; {

@@ -37,7 +37,9 @@ type Lease struct {
 	under   time.Duration // the longest half tick with which proven is proven
 	ended   chan struct{} // closed when a transaction has ended; nil while nobody waits for that
 	replies replies
-	follows bool // there was a session before: others have probably lost theirs at the same time
+	dialed  time.Duration // how long connecting to the current server took
+	beaten  bool          // a heartbeat has extended the lease
+	follows bool          // there was a session before: others have probably lost theirs at the same time
 }
 
 // A Tick is what clients say about the largest tickTime of any server. Several clients can share a
@@ -118,26 +120,28 @@ func (l *Lease) transactionEnded() {
 	}
 }
 
-// Created returns the run of the connection on which the session was created. sent is when the
-// connection request was sent. A quorum has agreed on the session.
-func (l *Lease) Created(sent Instant) *Run {
+// Created returns the run of the connection on which the session was created. sent is when the connection request was sent, and dialed is how
+// long connecting to the server took. A quorum has agreed on the session.
+func (l *Lease) Created(sent Instant, dialed time.Duration) *Run {
 	got := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.prove(sent, math.MaxInt64)
+	l.proven, l.under = sent, math.MaxInt64
+	l.dialed = dialed
 	l.run = &Run{l: l, heard: sent, since: got}
 	l.run.sender.spreads = l.follows
 	return l.run
 }
 
-// TakenBack returns the run of a connection on which a server has accepted the session again. sent
-// is when the connection request was sent. Proofs of earlier connections remain valid; heartbeats
-// that were not complete no longer count.
-func (l *Lease) TakenBack(sent Instant, timeout time.Duration) *Run {
+// TakenBack returns the run of a connection on which a server has accepted the session again. sent is when the connection request was sent,
+// and dialed is how long connecting to the server took. Proofs of earlier connections remain valid; heartbeats that were not complete no
+// longer count.
+func (l *Lease) TakenBack(sent Instant, timeout, dialed time.Duration) *Run {
 	got := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timeout = min(l.timeout, timeout)
+	l.dialed = dialed
 	l.run = &Run{l: l, beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}
 	l.run.sender.begun = l.run.atRandom(sent)
 	return l.run
@@ -147,7 +151,7 @@ func (l *Lease) TakenBack(sent Instant, timeout time.Duration) *Run {
 // must be called with mu held.
 func (l *Lease) prove(touch Instant, under time.Duration) {
 	if touch.Mono.After(l.proven.Mono) {
-		l.proven, l.under = touch, under
+		l.proven, l.under, l.beaten = touch, under, true
 	}
 }
 
@@ -169,17 +173,26 @@ func (l *Lease) leftOf(touch, now Instant) time.Duration {
 	return time.Duration(float64(l.timeout)*(1-maxDrift)) - now.Since(touch)
 }
 
-// Fresh reports whether the session certainly lives for long enough to grant a hold.
-func (l *Lease) Fresh() bool { return l.Remaining() > l.Term()/8 }
-
-// IsEnough reports whether heartbeats have caught up, so that other requests can be sent before them: a quarter of the timeout remains, or
-// about as much as the network allows. The lease is also fresh. A grant does not wait for this: behind a slow disk, no proof may ever
-// leave as much.
-func (l *Lease) IsEnough() bool {
+// Fresh reports whether the session certainly lives for long enough to grant a hold, and heartbeats can keep it.
+func (l *Lease) Fresh() bool {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.leftOf(l.proven, now) > max(l.timeout/8, min(l.timeout/4, l.newest(now)*3/4))
+	return l.isFresh(now)
+}
+
+// isFresh is Fresh, called with mu held.
+func (l *Lease) isFresh(now Instant) bool {
+	return l.leftOf(l.proven, now) > l.timeout/8 && l.keepsUp(now.Mono)
+}
+
+// keepsUp reports whether heartbeats can keep a hold that is granted now. If replies wait at the servers, the next heartbeat must prove the
+// session in time although its replies take as long as usual. If the session replaces a lost one, a heartbeat must have proven it before:
+// after an outage all clients queue again, and what their first replies took does not show yet how long the servers' queue becomes. It
+// must be called with mu held.
+func (l *Lease) keepsUp(now time.Time) bool {
+	return l.replies.queued(now, l.timeout) <= 0 ||
+		(l.beaten || !l.follows) && l.newest(l.replies.usually(now, l.timeout)) >= l.period(now)
 }
 
 // Term returns the session's timeout: the smallest that was ever negotiated.

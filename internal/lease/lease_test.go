@@ -35,7 +35,7 @@ func leaseAt(t *testing.T, tick time.Duration, fn func(l *session)) {
 	for _, by := range apart {
 		synctest.Test(t, func(*testing.T) {
 			l := &session{Lease: New(Clock(func() time.Time { return time.Now().Add(by) }), leaseTerm, TickOf(tick))}
-			l.run = l.Created(l.now())
+			l.run = l.Created(l.now(), takes)
 			fn(l)
 		})
 	}
@@ -108,7 +108,7 @@ func (l *session) quorum() (time.Duration, bool) {
 func (l *session) takenBack() (asked Instant) {
 	asked = l.now()
 	time.Sleep(takes)
-	l.run = l.TakenBack(asked, leaseTerm)
+	l.run = l.TakenBack(asked, leaseTerm, takes)
 	l.run.sender.begun = time.Time{} // instead of at random
 	return asked
 }
@@ -394,11 +394,11 @@ func TestAReconnectIsNotConfirmedByItsOwnReply(t *testing.T) {
 //zklock:promise P2.1 A6
 func TestTheSmallestTimeoutEverNegotiatedCounts(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
-		l.run = l.TakenBack(l.now(), 4*leaseTerm)
+		l.run = l.TakenBack(l.now(), 4*leaseTerm, takes)
 		require.Equal(t, leaseValid, l.Remaining(), "a longer timeout must not stretch what was proven before")
 		l.op(OfQuorum)
 		require.Equal(t, leaseValid-takes, l.Remaining(), "the leader may count by the one that the session was made with")
-		l.run = l.TakenBack(l.now(), leaseTerm/2)
+		l.run = l.TakenBack(l.now(), leaseTerm/2, takes)
 		require.Equal(t, leaseValid/2-takes, l.Remaining())
 	})
 }
@@ -530,8 +530,8 @@ func TestADueStepIsDueNow(t *testing.T) {
 	var calls time.Duration
 	begun := Clock(nil)()
 	l := New(func() Instant { calls++; return begun.Add(calls) }, leaseTerm, TickOf(0))
-	l.Created(begun)
-	l.TakenBack(begun.Add(time.Second), leaseTerm)
+	l.Created(begun, takes)
+	l.TakenBack(begun.Add(time.Second), leaseTerm, takes)
 	calls = time.Second
 	d, _ := l.Next(true)
 	require.Equal(t, Quorum, d.Step)
@@ -573,7 +573,7 @@ func TestAProofThatTheWallClockMakesTooOldIsNotRequested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set time.Duration
 		l := &session{Lease: New(Clock(func() time.Time { return time.Now().Add(set) }), leaseTerm, TickOf(0))}
-		l.run = l.Created(l.now())
+		l.run = l.Created(l.now(), takes)
 		set = -time.Hour
 		time.Sleep(time.Second)
 		l.touches()
@@ -714,7 +714,7 @@ func TestHeartbeatsKeepFourTenthsCertain(t *testing.T) {
 				t.Run(fmt.Sprint(tick, term, takes), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						l := &session{Lease: New(Clock(nil), term, TickOf(tick))}
-						l.run = l.Created(l.now())
+						l.run = l.Created(l.now(), takes)
 						bound := min(term*40/100, term*95/100-l.lag()-l.pause()-4*takes-term/12)
 						if bound <= 0 {
 							t.Skip("that cannot be")
@@ -756,6 +756,7 @@ func TestTheRhythmFollowsFromThePromise(t *testing.T) {
 		{10 * time.Second, 0, leaseTerm / 12},
 	} {
 		l := New(Clock(nil), leaseTerm, TickOf(c.tick))
+		l.dialed = c.slow
 		l.replies.fastest[OfLeader] = fastest{c.slow, c.slow, l.now().Mono}
 		require.Equal(t, c.want, l.period(l.now().Mono), "%v", c)
 	}
@@ -775,6 +776,7 @@ func TestAQueueDoesNotMakeHeartbeatsMoreFrequent(t *testing.T) {
 				require.GreaterOrEqual(t, l.period(l.now().Mono), near-4*time.Millisecond)
 			}
 		}
+		l.dialed = 100 * time.Millisecond
 		for range 9 * lookback { // the server is far away now
 			l.replied(100 * time.Millisecond)
 			time.Sleep(leaseTerm / 4)
@@ -843,7 +845,7 @@ func TestANewSessionKnowsTheDistance(t *testing.T) {
 		near := l.period(l.now().Mono)
 		next := New(l.now, leaseTerm, TickOf(0))
 		next.Follow(l.Lease)
-		next.Created(l.now())
+		next.Created(l.now(), takes)
 		next.replies.took(time.Second, OfQuorum, l.now().Mono, leaseTerm)
 		require.Equal(t, time.Millisecond, next.Distance())
 		require.GreaterOrEqual(t, next.period(l.now().Mono), near)
@@ -856,13 +858,13 @@ func TestHeartbeatsOfManyClientsSpread(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
 		waits := func(r *Run) time.Duration { return time.Until(r.sender.begun.Add(l.period(time.Now()))) }
 		for range 20 {
-			taken := l.TakenBack(l.now(), leaseTerm)
+			taken := l.TakenBack(l.now(), leaseTerm, takes)
 			require.LessOrEqual(t, waits(taken), l.period(time.Now()))
-			require.NotEqual(t, waits(taken), waits(l.TakenBack(l.now(), leaseTerm)))
+			require.NotEqual(t, waits(taken), waits(l.TakenBack(l.now(), leaseTerm, takes)))
 		}
 		next := New(l.now, leaseTerm, TickOf(0))
 		next.Follow(l.Lease)
-		r := next.Created(l.now())
+		r := next.Created(l.now(), takes)
 		d, _ := next.Next(false)
 		require.Equal(t, Touch, d.Step, "the first begins at once")
 		require.Positive(t, waits(r))
@@ -887,16 +889,69 @@ func TestATransactionUnderWayNeedsNoSync(t *testing.T) {
 	})
 }
 
-// A quarter of the timeout is enough to send other requests before heartbeats, or less if the network does not allow that.
-func TestAQuarterIsEnoughForOtherRequests(t *testing.T) {
+// In a server's queue, a lock is granted once a heartbeat has come through it, and if another one will in time.
+//
+//zklock:promise P9.12
+func TestNoLockIsGrantedThatAQueueWouldCostAgain(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {
-		time.Sleep(leaseValid - leaseTerm/4 - 1)
-		require.True(t, l.IsEnough())
-		time.Sleep(time.Nanosecond)
-		require.False(t, l.IsEnough())
-		l.replied(leaseTerm / 8)
-		require.True(t, l.IsEnough(), "no proof leaves a quarter")
+		l.follows = true
+		require.True(t, l.Fresh(), "the session's creation is enough without a queue")
+		l.replied(time.Millisecond)
+		require.True(t, l.Fresh())
+		for range 10 {
+			l.replied(400 * time.Millisecond)
+		}
+		require.False(t, l.Fresh(), "no heartbeat has come through the queue")
+		l.follows = false
+		require.True(t, l.Fresh(), "no session was lost")
+		l.follows = true
+		require.False(t, l.IsAmple())
+		time.Sleep(time.Second)
+		l.touches()
+		time.Sleep(l.untilSync())
+		l.proof()
+		require.True(t, l.Fresh())
+		for range 20 {
+			l.replied(leaseTerm / 8)
+		}
+		require.False(t, l.Fresh(), "the next heartbeat would take too long")
+		l.replied(time.Millisecond)
+		for range 10 {
+			l.replied(time.Millisecond)
+		}
+		require.True(t, l.Fresh(), "the queue has ended")
 	})
+}
+
+// A distant network is no queue: its replies always take as long, and every lock is granted that heartbeats can keep.
+func TestADistantNetworkIsNoQueue(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		for range 10 {
+			l.replied(leaseTerm / 8)
+			require.True(t, l.Fresh())
+		}
+	})
+}
+
+// A process of a fleet that starts at once sees the queue of all as the network, except that it has connected quickly.
+//
+//zklock:promise P9.12
+func TestAReplyThatTakesMuchLongerThanConnectingDoesNotMakeHeartbeatsMoreFrequent(t *testing.T) {
+	const dialed = time.Millisecond
+	period := func(takes time.Duration) (d time.Duration) {
+		leaseAt(t, 0, func(l *session) {
+			l.dialed = dialed
+			l.replied(takes)
+			d = l.period(l.now().Mono)
+		})
+		return d
+	}
+	near := period(0) - 4*(2*dialed+leaseTerm/200)
+	for _, takes := range []time.Duration{leaseTerm / 100, leaseTerm / 20, leaseTerm / 9, leaseTerm / 2} {
+		require.Equal(t, near, period(takes), "%v", takes)
+	}
+	took := leaseTerm * 8 / 100
+	require.Equal(t, leaseTerm*93/100-2665*time.Millisecond-100*time.Millisecond-4*took-leaseTerm/6, period(took), "as long as locks can be granted")
 }
 
 // Of the kinds of replies, the slowest counts: commits can be slow where syncs are not.

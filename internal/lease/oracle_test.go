@@ -110,7 +110,7 @@ func newHistory(seed uint64, term, tick time.Duration) *history {
 	}
 	clock := func() Instant { return h.now }
 	h.l = New(clock, term, TickOf(tick))
-	h.run = h.l.Created(h.now)
+	h.run = h.l.Created(h.now, 0)
 	h.o = &oracle{l: New(clock, term, TickOf(tick)), heard: h.now, since: h.now}
 	h.o.l.proven = h.now
 	return h
@@ -157,7 +157,7 @@ func (h *history) reconnect() {
 	if h.one(10) {
 		term = term * 9 / 10
 	}
-	h.run = h.l.TakenBack(asked, term)
+	h.run = h.l.TakenBack(asked, term, 0)
 	h.o.l.timeout = min(h.o.l.timeout, term)
 	h.o.last, h.o.pairs, h.o.synced, h.o.upstream = Instant{}, nil, nil, nil
 	h.o.heard, h.o.since = Instant{}, Instant{}

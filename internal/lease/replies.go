@@ -68,11 +68,11 @@ func (r *replies) distance(now time.Time, timeout time.Duration) (d time.Duratio
 	return d
 }
 
-// usually returns how long replies usually take: of each kind of evidence the last ones, of which the slowest kind counts.
+// usually returns how long the replies of a heartbeat usually take on average: a touch, two syncs and a transaction.
 func (r *replies) usually(now time.Time, timeout time.Duration) (d time.Duration) {
-	for _, u := range r.usual {
-		if now.Sub(u.at) <= timeout {
-			d = max(d, u.d)
+	for of, count := range [OfQuorum + 1]time.Duration{OfServer: 1, OfLeader: 2, OfQuorum: 1} {
+		if u := r.usual[of]; now.Sub(u.at) <= timeout {
+			d += count * u.d / 4
 		}
 	}
 	return d
@@ -95,14 +95,6 @@ func (l *Lease) Distance() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.replies.distance(now.Mono, l.timeout)
-}
-
-// Queued returns how long replies usually wait at the servers: see queued.
-func (l *Lease) Queued() time.Duration {
-	now := l.now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.replies.queued(now.Mono, l.timeout)
 }
 
 // Follow makes the lease begin with the distance that was measured under the session before. It must be called before Created.

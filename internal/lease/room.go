@@ -12,10 +12,10 @@ func (l *Lease) HasRoomFor(d time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	left := l.leftOf(l.proven, now)
-	return left <= 0 || left >= min(l.timeout*36/100+d, l.newest(now))
+	return left <= 0 || left >= min(l.timeout*36/100+d, l.newest(l.replies.distance(now.Mono, l.timeout)))
 }
 
-// newest returns what remains right after a proof if replies are as fast as the network allows. It must be called with mu held.
-func (l *Lease) newest(now Instant) time.Duration {
-	return l.timeout*93/100 - l.lag() - l.pause() - 4*l.replies.distance(now.Mono, l.timeout)
+// newest returns what remains right after a proof if each reply takes that long. It must be called with mu held.
+func (l *Lease) newest(reply time.Duration) time.Duration {
+	return l.timeout*93/100 - l.lag() - l.pause() - 4*reply
 }

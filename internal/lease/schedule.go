@@ -240,15 +240,24 @@ func (r *Run) atRandom(t Instant) time.Time { return t.Mono.Add(-rand.N(r.l.peri
 //
 // If replies usually wait at the servers, the period is longer, by up to a quarter, as long as locks can be granted: less remains, and
 // the queue ends.
+//
+// A reply that takes much longer than connecting to the server did has waited at the servers. If thousands of processes start at once, no
+// client has ever seen a reply without that. So the period becomes shorter for it only if no lock could be granted otherwise.
 func (l *Lease) period(now time.Time) time.Duration {
-	p := min(max(l.room(l.replies.distance(now, l.timeout)), l.timeout/12), l.timeout/3)
+	distance, least := l.replies.distance(now, l.timeout), l.timeout/12
+	p := min(max(l.room(min(distance, l.near())), least), l.timeout/3)
+	if most := l.longest(distance); most >= least {
+		p = min(p, most)
+	}
 	return max(p, min(p+8*l.replies.queued(now, l.timeout), l.timeout/3, l.longest(l.replies.usually(now, l.timeout))))
 }
 
+// near returns how long replies may take because of the network: connecting is a round trip, and the servers may be as far away from each
+// other.
+func (l *Lease) near() time.Duration { return 2*l.dialed + l.timeout/200 }
+
 // longest returns the longest period with which a proof leaves enough for a grant if each reply takes that long.
-func (l *Lease) longest(reply time.Duration) time.Duration {
-	return l.timeout*93/100 - l.lag() - l.pause() - 4*reply - l.timeout/6
-}
+func (l *Lease) longest(reply time.Duration) time.Duration { return l.newest(reply) - l.timeout/6 }
 
 // IsAmple reports whether as much of the lease remains as a hold always has on a healthy network, or
 // else as much as is possible now.
@@ -256,15 +265,14 @@ func (l *Lease) IsAmple() bool {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	left := l.leftOf(l.proven, now)
-	if left <= l.timeout/8 {
+	if !l.isFresh(now) {
 		return false
 	}
 	if l.run == nil {
 		return true
 	}
 	wait, more := l.run.untilMore(now)
-	return !more || left-wait >= l.timeout*2/5
+	return !more || l.leftOf(l.proven, now)-wait >= l.timeout*2/5
 }
 
 // untilMore returns the expected time until a transaction that was sent, or is sent now, extends the proof. It reports false if no

@@ -41,7 +41,6 @@ type Engine struct {
 	// fixedRecords contains directories of locks whose record we may not delete.
 	fixedRecords recent[struct{}]
 	acquires     acquires
-	rejoins      rejoins
 	refused      refusals
 	lent         lent
 	Hub          *Hub           // where the clients of the connection meet

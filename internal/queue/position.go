@@ -17,11 +17,6 @@ import (
 // enter creates the contender's node at the end of the queue, under session s, and finds its
 // position. It sends the listing together with the create; the server processes them in that order.
 func (wa *waiter) enter(ctx context.Context, s *session.Session) error {
-	queued, err := wa.engine.awaitRejoin(ctx, s, wa.progress)
-	if err != nil {
-		return err
-	}
-	defer queued()
 	var p session.Pace
 	for {
 		b, err := wa.engine.Requests.Bundle(ctx, s)

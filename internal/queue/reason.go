@@ -22,8 +22,6 @@ type progress struct {
 	begun  time.Time        // when the acquire first had a reason; zero before
 	own    *session.OwnNode // our node in the queue, which has a name; nil before the first reason
 	reason reason           // nil while the acquire waits only for a connection or for a reply
-
-	rejoins bool // used by the acquire's goroutine only: its last place was lost with its session
 }
 
 // A reason is what an acquire waits for. Its text follows "waited for".

@@ -118,7 +118,6 @@ func (en *Engine) inTurn(ctx context.Context, path string, pr *progress, attempt
 			return nil, err
 		}
 		pr.clear()
-		pr.rejoins = errors.Is(err, outcome.ErrSessionOver)
 		en.logAgain(path, err)
 	}
 }

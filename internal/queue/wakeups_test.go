@@ -98,45 +98,6 @@ func TestNoWakeUpIsMissedByAHoldWhoseNodeIsDeleted(t *testing.T) {
 	})
 }
 
-func TestNoWakeUpIsMissedByAnAcquireThatQueuesAgain(t *testing.T) {
-	virtual(t, zktest.Options{}, func(t *testing.T, _ *zktest.Server) {
-		r := new(rejoins)
-		for range 50 {
-			require.NoError(t, r.enter(t.Context()))
-			both(func() { r.leave(0, time.Second) }, func() {
-				ctx, cancel := context.WithTimeout(t.Context(), aMoment)
-				defer cancel()
-				assert.NoError(t, r.enter(ctx))
-			})
-			r.leave(0, time.Second)
-		}
-	})
-}
-
-// The caller gives up at the moment at which its turn comes. The next one must still follow.
-func TestNoWakeUpIsMissedBehindAnAcquireThatGivesUp(t *testing.T) {
-	virtual(t, zktest.Options{}, func(t *testing.T, _ *zktest.Server) {
-		r := new(rejoins)
-		for range 50 {
-			require.NoError(t, r.enter(t.Context()))
-			ctx, cancel := context.WithCancel(t.Context())
-			both(func() {
-				both(func() { r.leave(0, time.Second) }, cancel)
-				r2, cancel2 := context.WithTimeout(t.Context(), aMoment)
-				defer cancel2()
-				if assert.NoError(t, r.enter(r2)) {
-					r.leave(0, time.Second)
-				}
-			}, func() {
-				if r.enter(ctx) == nil {
-					r.leave(0, time.Second)
-				}
-			})
-			require.Zero(t, r.running)
-		}
-	})
-}
-
 // The client is closed while the observer has the contender: either Recall or the caller removes it.
 func TestNoWakeUpIsMissedByACloseWhileTheObserverHasAContender(t *testing.T) {
 	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {

@@ -59,15 +59,7 @@ func (h *Heart) Unkeep(n *OwnNode) { h.beats.kept.remove(n) }
 func (h *Heart) Nudge() { h.beats.nudge() }
 
 // Prove waits until the session is proven with the tick that counts now. It has an effect after a client with a longer tick has joined.
-func (h *Heart) Prove(ctx context.Context) error { return h.proveUntil(ctx, (*lease.Lease).IsProven) }
-
-// ProveEnough waits until enough of the lease remains to send other requests: see IsEnough.
-func (h *Heart) ProveEnough(ctx context.Context) error {
-	return h.proveUntil(ctx, (*lease.Lease).IsEnough)
-}
-
-// proveUntil makes heartbeats ask the quorum until isEnough is true for the lease of the current session.
-func (h *Heart) proveUntil(ctx context.Context, isEnough func(*lease.Lease) bool) error {
+func (h *Heart) Prove(ctx context.Context) error {
 	h.beats.proving.Add(1)
 	defer h.beats.proving.Add(-1)
 	for {
@@ -76,7 +68,7 @@ func (h *Heart) proveUntil(ctx context.Context, isEnough func(*lease.Lease) bool
 			return err
 		}
 		ended := s.Lease.TransactionEnd()
-		if isEnough(s.Lease) {
+		if s.Lease.IsProven() {
 			return nil
 		}
 		h.Nudge()
