@@ -14,6 +14,7 @@ ROUNDS   ?= 3
 CROWD    ?= 10000
 CLIENTS  ?= 1000
 LOAD     ?= 1
+OVER     ?= 0s
 IDLE     ?= 3m
 SEED     ?= 1
 SEEDS    ?= 300
@@ -108,8 +109,8 @@ idle: ## a follower and a leader that are cut off, with clients that did nothing
 	  (cd integration && ZKLOCK_TEST_ZOOKEEPER=$$v go test -timeout 0 -count 1 -v -run '^TestStale' -args -idle $(IDLE)); \
 	done
 
-scale: ## a fleet of CLIENTS (1000), each of which stands for LOAD (1), with ten times as many waiters, simulated with servers that have one processor each
-	go test ./internal/evidence/scale -v -cpu 1 -timeout 0 -count 1 -run '^TestEveryLockOfAFleetIsHeldAgain$$' -args -clients $(CLIENTS) -load $(LOAD)
+scale: ## a fleet of CLIENTS (1000), each of which stands for LOAD (1), with ten times as many waiters, simulated with servers that have one processor each; OVER (0s) is the time in which all processes start again
+	go test ./internal/evidence/scale -v -cpu 1 -timeout 0 -count 1 -run '^TestEveryLockOfAFleetIsHeldAgain$$' -args -clients $(CLIENTS) -load $(LOAD) -over $(OVER)
 
 soak: ## the fleet simulator for SOAK (10m) of random seeds
 	go test ./internal/evidence/sim -run '^TestSoak$$' -v -timeout 0 -count 1 -args -soak=$(SOAK) $(ARGS)
