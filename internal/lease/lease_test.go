@@ -791,6 +791,20 @@ func TestAQueueDoesNotMakeHeartbeatsMoreFrequent(t *testing.T) {
 	})
 }
 
+// A queue can last for minutes after an outage. Clients remember for as long how far away the servers are.
+//
+//zklock:promise P9.12
+func TestTheDistanceIsKnownForTenTimeoutsOfAQueue(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		l.replied(time.Millisecond)
+		for range 10 {
+			time.Sleep(leaseTerm)
+			l.replied(time.Second)
+			require.Equal(t, time.Millisecond, l.Distance())
+		}
+	})
+}
+
 // replied records a reply of each kind that took that long.
 func (l *session) replied(takes time.Duration) {
 	for of := range OfQuorum + 1 {

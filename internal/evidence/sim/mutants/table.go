@@ -239,7 +239,7 @@ var Table = []Mutant{
 	{
 		Name: "fast replies are forgotten while a queue lasts", Origin: "our third version: if no lock could be granted, the fastest replies of two timeouts counted, and a fleet did not come back after an outage",
 		Edits: []Edit{{"internal/lease/replies.go", "const lookback = 12", "const lookback = 1"}},
-		Test:  Test{"internal/lease", "TestAQueueDoesNotMakeHeartbeatsMoreFrequent"},
+		Test:  Test{"internal/lease", "TestTheDistanceIsKnownForTenTimeoutsOfAQueue"},
 	},
 	{
 		Name: "the queue of a fleet that starts counts as the network's distance", Origin: "our third version: 6,000 processes that started together had no end of it",
