@@ -19,10 +19,13 @@ const (
 
 // replies records how long replies take.
 type replies struct {
-	slow    time.Duration // how long the slowest reply of the last timeout took, counted from when its request was due
-	slowAt  time.Time     // when it arrived
-	usual   [OfQuorum + 1]usual
-	fastest [OfQuorum + 1]fastest // also of replies under the sessions before
+	slow   time.Duration // how long the slowest reply of the last timeout took, counted from when its request was due
+	slowAt time.Time     // when it arrived
+	usual  [OfQuorum + 1]usual
+
+	// The fields below also consider replies under the sessions before.
+	first   time.Time // when the first reply arrived; zero before
+	fastest [OfQuorum + 1]fastest
 }
 
 // usual is how long replies with one kind of evidence usually take.
@@ -43,6 +46,9 @@ const lookback = 12
 
 // took records a reply that took d and arrived at the time now.
 func (r *replies) took(d time.Duration, of Evidence, now time.Time, timeout time.Duration) {
+	if r.first.IsZero() {
+		r.first = now
+	}
 	r.waited(d, now, timeout)
 	r.usual[of].note(d, now, timeout)
 	r.fastest[of].note(d, now, lookback*timeout)
@@ -100,11 +106,11 @@ func (l *Lease) Distance() time.Duration {
 // Follow makes the lease begin with the distance that was measured under the session before. It must be called before Created.
 func (l *Lease) Follow(former *Lease) {
 	former.mu.Lock()
-	fastest := former.replies.fastest
+	first, fastest := former.replies.first, former.replies.fastest
 	former.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.replies.fastest, l.follows = fastest, true
+	l.replies.first, l.replies.fastest, l.follows = first, fastest, true
 }
 
 // note records a reply that took d.

@@ -246,8 +246,12 @@ func (r *Run) atRandom(t Instant) time.Time { return t.Mono.Add(-rand.N(r.l.peri
 func (l *Lease) period(now time.Time) time.Duration {
 	distance, least := l.replies.distance(now, l.timeout), l.timeout/12
 	p := min(max(l.room(min(distance, l.near())), least), l.timeout/3)
-	if l.newest(distance) >= least { // otherwise no period is short enough
-		p = min(p, max(l.longest(distance), least))
+	most := l.longest(distance)
+	if l.newest(distance) >= least && now.Sub(l.replies.first) > lookback*l.timeout { // no queue lasts for as long
+		most = max(most, least)
+	}
+	if most >= least {
+		p = min(p, most)
 	}
 	return max(p, min(p+8*l.replies.queued(now, l.timeout), l.timeout/3, l.longest(l.replies.usually(now, l.timeout))))
 }
