@@ -475,10 +475,12 @@ func (u *users) rest() rest {
 // cycles is how many cycles of each kind run in all rounds together, divided by their cost.
 var cycles = flag.Int("cycles", 1000, "cycles of each kind; make test-all has 10,000")
 
-const leftoverRounds = 3
+// leftoverRounds is how many rounds of cycles run at most. At first, several rounds in a row can leave something that is no leak: of 40
+// fresh processes, five had no other round among three.
+const leftoverRounds = 10
 
-// TestCyclesOfEveryKindLeaveNothingBehind counts after three rounds of each cycle. A leak grows in each of them; a table that a
-// map or a pool keeps does not. To see where the memory was allocated, run one cycle with -memprofile.
+// TestCyclesOfEveryKindLeaveNothingBehind counts after each round of cycles, until one has left nothing. A leak grows in every round; a
+// table that a map or a pool keeps does not. To see where the memory was allocated, run one cycle with -memprofile.
 //
 //zklock:promise P6.1
 func TestCyclesOfEveryKindLeaveNothingBehind(t *testing.T) {
@@ -487,12 +489,14 @@ func TestCyclesOfEveryKindLeaveNothingBehind(t *testing.T) {
 			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
 				u := newUsers(t, srv)
 				u.rest() // from now on each client holds something
-				n := max(30, *cycles/leftoverRounds/oneIn(30)/c.cost)
+				n := max(30, *cycles/3/oneIn(30)/c.cost)
 				for range max(n, 130) { // a slot keeps 128 marks
 					c.do(u)
 				}
 				first := u.rest()
 				last, objects, bytes := first, int64(1<<62), int64(1<<62)
+				mostObjects := int64(n/2 + n*u.keeps)
+				mostBytes := int64(1<<10 + 16*n + 100*n*u.keeps) // the heap of a round without a leak varies by some hundred
 				for range leftoverRounds {
 					for range n {
 						c.do(u)
@@ -500,13 +504,16 @@ func TestCyclesOfEveryKindLeaveNothingBehind(t *testing.T) {
 					now := u.rest()
 					objects, bytes = min(objects, now.objects-last.objects), min(bytes, now.bytes-last.bytes)
 					last = now
+					if objects < mostObjects && bytes < mostBytes {
+						break
+					}
 				}
 				require.Equal(t, first.nodes, last.nodes)
 				require.Equal(t, first.sessions, last.sessions, "sessions")
 				require.LessOrEqual(t, last.watches, first.watches, "watches: %v", srv.Watches())
 				require.LessOrEqual(t, last.goroutines, first.goroutines, "goroutines: %s", bubble.Stacks())
-				require.Less(t, objects, int64(n/2+n*u.keeps), "objects that each round of %d cycles leaves", n)
-				require.Less(t, bytes, int64(1<<10+16*n+100*n*u.keeps), "bytes that each round of %d cycles leaves", n) // the heap of a round without a leak varies by some hundred
+				require.Less(t, objects, mostObjects, "objects that each round of %d cycles leaves", n)
+				require.Less(t, bytes, mostBytes, "bytes that each round of %d cycles leaves", n)
 			})
 		})
 	}
