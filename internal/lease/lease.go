@@ -38,7 +38,6 @@ type Lease struct {
 	ended   chan struct{} // closed when a transaction has ended; nil while nobody waits for that
 	replies replies
 	dialed  time.Duration // how long connecting to the current server took
-	beaten  bool          // a heartbeat has extended the lease
 	follows bool          // there was a session before: others have probably lost theirs at the same time
 }
 
@@ -120,13 +119,16 @@ func (l *Lease) transactionEnded() {
 	}
 }
 
+// created is Lease.under as long as only its creation proves the session.
+const created = time.Duration(math.MaxInt64)
+
 // Created returns the run of the connection on which the session was created. sent is when the connection request was sent, and dialed is how
 // long connecting to the server took. A quorum has agreed on the session.
 func (l *Lease) Created(sent Instant, dialed time.Duration) *Run {
 	got := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.proven, l.under = sent, math.MaxInt64
+	l.prove(sent, created)
 	l.dialed = dialed
 	l.run = &Run{l: l, heard: sent, since: got}
 	l.run.sender.spreads = l.follows
@@ -151,7 +153,7 @@ func (l *Lease) TakenBack(sent Instant, timeout, dialed time.Duration) *Run {
 // must be called with mu held.
 func (l *Lease) prove(touch Instant, under time.Duration) {
 	if touch.Mono.After(l.proven.Mono) {
-		l.proven, l.under, l.beaten = touch, under, true
+		l.proven, l.under = touch, under
 	}
 }
 
@@ -186,13 +188,13 @@ func (l *Lease) isFresh(now Instant) bool {
 	return l.leftOf(l.proven, now) > l.timeout/8 && l.keepsUp(now.Mono)
 }
 
-// keepsUp reports whether heartbeats can keep a hold that is granted now. If replies wait at the servers, the next heartbeat must prove the
-// session in time although its replies take as long as usual. If the session replaces a lost one, a heartbeat must have proven it before:
-// after an outage all clients queue again, and what their first replies took does not show yet how long the servers' queue becomes. It
-// must be called with mu held.
+// keepsUp reports whether heartbeats can keep a hold that is granted now. If replies wait at the servers, or vary as much, the next heartbeat
+// must prove the session in time although its replies take as long as usual. If the session replaces a lost one, a heartbeat must have
+// proven it before: after an outage all clients queue again, and the first replies do not show yet how long the queue becomes. It must be
+// called with mu held.
 func (l *Lease) keepsUp(now time.Time) bool {
 	return l.replies.queued(now, l.timeout) <= 0 ||
-		(l.beaten || !l.follows) && l.newest(l.replies.usually(now, l.timeout)) >= l.period(now)
+		(l.under < created || !l.follows) && l.newest(l.replies.usually(now, l.timeout)) >= l.period(now)
 }
 
 // Term returns the session's timeout: the smallest that was ever negotiated.

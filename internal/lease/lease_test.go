@@ -805,6 +805,22 @@ func TestTheDistanceIsKnownForTenTimeoutsOfAQueue(t *testing.T) {
 	})
 }
 
+// A client that moves to a distant server needs shorter periods at once, and on the way back longer ones.
+func TestTheTimeToConnectIsThatOfTheCurrentServer(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		const far = leaseTerm / 25
+		dialed := func(d time.Duration) time.Duration {
+			l.run = l.TakenBack(l.now(), leaseTerm, d)
+			l.replied(far)
+			return l.period(l.now().Mono)
+		}
+		near := dialed(time.Millisecond)
+		require.Equal(t, l.room(far), dialed(far))
+		require.Greater(t, near, l.room(far))
+		require.Equal(t, near, dialed(time.Millisecond))
+	})
+}
+
 // replied records a reply of each kind that took that long.
 func (l *session) replied(takes time.Duration) {
 	for of := range OfQuorum + 1 {

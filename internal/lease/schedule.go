@@ -238,16 +238,17 @@ func (r *Run) atRandom(t Instant) time.Time { return t.Mono.Add(-rand.N(r.l.peri
 // began at most a period, a lag, a pause and four replies earlier: the heartbeat takes three replies, and the fourth is the
 // transaction's. The promise is that 0.4 of the timeout remain then, after 0.05 for the clocks; 0.002 more is for late timers.
 //
-// If replies usually wait at the servers, the period is longer, by up to a quarter, as long as locks can be granted: less remains, and
-// the queue ends.
+// If replies usually wait at the servers, or vary as much, the period is longer, up to a third of the timeout, as long as locks can be
+// granted: less remains, and the queue ends.
 //
-// A reply that takes much longer than connecting to the server did has waited at the servers. If thousands of processes start at once, no
-// client has ever seen a reply without that. So the period becomes shorter for it only if no lock could be granted otherwise.
+// If thousands of processes start at once, no reply comes at first that has not waited. But connecting to the current server was quick. So the fastest replies make the period shorter only as far as that time explains them, or as far as a grant needs it. If even
+// longest is too short for that, least is used after lookback timeouts: a queue of processes that start has ended then. One that lasts for
+// longer is taken for a slow network.
 func (l *Lease) period(now time.Time) time.Duration {
 	distance, least := l.replies.distance(now, l.timeout), l.timeout/12
 	p := min(max(l.room(min(distance, l.near())), least), l.timeout/3)
 	most := l.longest(distance)
-	if l.newest(distance) >= least && now.Sub(l.replies.first) > lookback*l.timeout { // no queue lasts for as long
+	if l.newest(distance) >= least && now.Sub(l.replies.first) > lookback*l.timeout {
 		most = max(most, least)
 	}
 	if most >= least {
@@ -256,8 +257,8 @@ func (l *Lease) period(now time.Time) time.Duration {
 	return max(p, min(p+8*l.replies.queued(now, l.timeout), l.timeout/3, l.longest(l.replies.usually(now, l.timeout))))
 }
 
-// near returns how long replies may take because of the network: connecting is a round trip, and the servers may be as far away from each
-// other.
+// near returns how long replies take because of the network, as far as connecting shows it: a round trip to the current server, and
+// perhaps another one from there to its leader.
 func (l *Lease) near() time.Duration { return 2*l.dialed + l.timeout/200 }
 
 // longest returns the longest period with which a proof leaves enough for a grant if each reply takes that long.

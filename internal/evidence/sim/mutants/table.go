@@ -193,7 +193,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "the lease counts from the receipt of a reply", Origin: "redsync, redisson and others",
-		Edits: []Edit{{"internal/lease/lease.go", "l.proven, l.under, l.beaten = touch, under, true", "l.proven, l.under, l.beaten = l.now(), under, true"}},
+		Edits: []Edit{{"internal/lease/lease.go", "l.proven, l.under = touch, under", "l.proven, l.under = l.now(), under"}},
 		Seeds: 480,
 		Test:  Test{"internal/lease", "TestAProofDatesFromTheOlderOfTwoTouches"},
 	},
@@ -248,7 +248,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a lock is granted at the beginning of the queue that follows an outage", Origin: "our first version: nearly all locks of 6,000 clients were lost a second time",
-		Edits: []Edit{{"internal/lease/lease.go", "(l.beaten || !l.follows) && ", ""}},
+		Edits: []Edit{{"internal/lease/lease.go", "(l.under < created || !l.follows) && ", ""}},
 		Test:  Test{"internal/evidence/scale", "TestAFleetComesBackAfterAnOutage"},
 	},
 	{
