@@ -204,6 +204,29 @@ func TestAFrozenServerDoesNotKeepTheClientFromTheOthers(t *testing.T) {
 	}
 }
 
+// The link knows how long connecting to its server took: not to one that lost the race, and without the handshake of an encrypted connection.
+func TestTheTimeToConnectIsThatOfTheServerThatWins(t *testing.T) {
+	try(t, 3, func(t *testing.T, ts *trials, l *Link, s *Session) {
+		const quick, handshake = term / 200, term / 100
+		slow := l.conn.server.address
+		l.dialing.Dial = func(network, address string, timeout time.Duration) (net.Conn, error) {
+			if address == slow {
+				time.Sleep(term)
+			}
+			time.Sleep(quick)
+			return ts.dial(network, address, timeout)
+		}
+		for _, server := range ts.srv.Addrs() {
+			ts.slow(server, handshake)
+		}
+		memberAt(ts.srv, slow).Stop()
+		time.Sleep(2 * term)
+		require.NotNil(t, l.Carried())
+		require.NotEqual(t, slow, l.conn.server.address)
+		require.Equal(t, quick, l.conn.server.dialed)
+	})
+}
+
 // memberAt returns the member with an address.
 func memberAt(srv *zktest.Server, address string) *zktest.Member {
 	return srv.Member(slices.Index(srv.Addrs(), address))
