@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// stillest limits the real time in which the virtual time of a test does not pass a minute. No test has that much to do at once.
+// stillest limits the real time in which the virtual time of a test does not pass a minute. A test that computes for as long without a wait
+// fails as well.
 const stillest = 3 * time.Minute
 
 // Run runs fn in virtual time. If fn has not returned after limit, or virtual time stands still for three real minutes, the test fails with

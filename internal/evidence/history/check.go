@@ -485,9 +485,10 @@ func (b *book) checkRefusals(l *lock) {
 	for _, life := range all {
 		until[life] = b.excludesUntil(l, life)
 	}
+	served := l.served()
 	for _, op := range l.ops {
 		if op.Behind > 0 {
-			b.checkBound(l, op)
+			b.checkBound(l, op, served)
 		}
 		if op.Outcome != Refused || b.restored(op.Call, op.Return) || op.Cohort && l.isAskedBeside(op) {
 			continue
@@ -533,8 +534,8 @@ func (b *book) waiting(l *lock) *lock {
 }
 
 // checkBound checks P4 for a call of a lock of AtMost that was granted: if there was no fault, it did not enter the queue behind more
-// contenders than its bound. Contenders that left soon after that do not count, and neither do callers that had their permits.
-func (b *book) checkBound(l *lock, op *Op) {
+// contenders than its bound. Contenders that left soon after that do not count, and neither do callers that had their permits: see served.
+func (b *book) checkBound(l *lock, op *Op, served map[string]time.Duration) {
 	claim, lives := b.claim[op], b.waiting(l).lives
 	if op.Outcome != Granted || op.Outer != 0 || claim == nil {
 		return
@@ -548,17 +549,29 @@ func (b *book) checkBound(l *lock, op *Op) {
 	own, ahead := lives[i], 0
 	until := own.created + b.lim.Notice
 	for _, other := range lives {
+		if other.place >= own.place || other.created > own.created || other.removed <= until {
+			continue
+		}
 		// One that had its permits does not wait, even if its process ended before its place was deleted.
-		served := op.Recipe == Semaphore && slices.ContainsFunc(l.lives, func(permit *life) bool {
-			return permit.turn <= until && acquireOf(permit.path) == acquireOf(other.path)
-		})
-		if other.place < own.place && other.created <= own.created && other.removed > until && !served {
+		if turn, had := served[acquireOf(other.path)]; op.Recipe != Semaphore || !had || turn > until {
 			ahead++
 		}
 	}
 	if ahead >= op.Behind && b.calm(op.Client, op.Call, until) == until-op.Call {
 		b.report("P4", l.path, op.Return, []*Op{op}, "waited behind %d contenders, although it is refused behind %d", ahead, op.Behind)
 	}
+}
+
+// served returns when each acquire of a semaphore had its first permit.
+func (l *lock) served() map[string]time.Duration {
+	turns := map[string]time.Duration{}
+	for _, permit := range l.lives {
+		acquire := acquireOf(permit.path)
+		if turn, had := turns[acquire]; !had || permit.turn < turn {
+			turns[acquire] = permit.turn
+		}
+	}
+	return turns
 }
 
 // isAskedBeside reports whether another goroutine of the process requested the lock at the same time. Then a new node can belong to
