@@ -72,14 +72,17 @@ func startFleet(t *testing.T, n, load int) *fleet {
 	return f
 }
 
-// connect connects a client.
-func (f *fleet) connect(ctx context.Context, i int) {
+// connect connects a client. It reports false if ctx is done first.
+func (f *fleet) connect(ctx context.Context, i int) bool {
 	name := fmt.Sprint("c", i)
 	c, err := zklock.Connect(ctx, f.srv.Addrs(), &zklock.Options{Label: name, SessionTimeout: term, Dialer: f.srv.DialFrom(name)})
-	if err != nil {
+	if ctx.Err() == nil && err != nil {
 		panic(err)
 	}
-	f.clients[i] = c
+	if err == nil {
+		f.clients[i] = c
+	}
+	return err == nil
 }
 
 // want starts a goroutine that wants the lock of one client for another. It ends with ctx.
@@ -242,7 +245,9 @@ func (f *fleet) startAgain(over time.Duration) {
 	for i := range f.clients {
 		f.srv.HealClient(fmt.Sprint("c", i))
 		f.wg.Go(func() {
-			f.connect(ctx, i)
+			if !f.connect(ctx, i) {
+				return
+			}
 			for k := range waits + 1 {
 				f.want(ctx, i, (i+k)%len(f.clients))
 			}
