@@ -112,6 +112,25 @@ func TestEventsAreWithheldFromClientsWithoutReadPermission(t *testing.T) {
 	})
 }
 
+func TestAKeeperHasItsOwnSystemNodes(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
+		conn, _ := connect(t, srv, "a", 9*time.Second)
+		names, _, err := conn.Children("/")
+		require.NoError(t, err)
+		require.Equal(t, []string{"keeper"}, names)
+		version, _, err := conn.Get("/keeper/api_version")
+		require.NoError(t, err)
+		require.Equal(t, "2", string(version))
+		_, err = conn.Create("/keeper/a", nil, 0, open)
+		require.ErrorIs(t, err, zk.ErrBadArguments)
+		require.ErrorIs(t, conn.Delete("/keeper/api_version", -1), zk.ErrBadArguments)
+		_, err = conn.Set("/keeper/api_version", nil, -1)
+		require.ErrorIs(t, err, zk.ErrBadArguments)
+		mustCreate(t, conn, "/keepers", 0)
+		require.Len(t, srv.Tree(), 1)
+	}, zktest.Options{Servers: 3, Flavor: zktest.Keeper})
+}
+
 func TestAKeeperReplacesASessionWithoutAnEvent(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *zktest.Server) {
 		c, sess := raw(t, srv, srv.Member(1), wire.Hello{Timeout: 10000})

@@ -45,7 +45,7 @@ func (n Node) private() *znode {
 func (t *tree) public() map[string]Node {
 	nodes := make(map[string]Node)
 	for path, n := range t.nodes {
-		if !isSystem(path) {
+		if !t.flavor.isSystem(path) {
 			nodes[path] = n.public()
 		}
 	}

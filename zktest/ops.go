@@ -49,6 +49,9 @@ func (v *view) put(path string, r record) {
 // prepare checks one writing step, in the same order as ZooKeeper, and returns the
 // change it makes. If the step fails, it returns a code other than CodeOK.
 func (v *view) prepare(r *call, session int64, ids []identity) (change, int32) {
+	if v.opts.Flavor == Keeper && r.op != OpCheck && r.path != "/" && Keeper.isSystem(r.path) {
+		return change{}, CodeBadArguments
+	}
 	switch r.op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
 		return v.prepareCreate(r, session, ids)

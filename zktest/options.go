@@ -135,7 +135,8 @@ const (
 	// quorum, like writes. A session is kept alive by the transactions that are committed for
 	// it, which each replica records by itself, and by reads on the leader. A new leader uses
 	// its own records and does not extend any session. A member without a leader replies to a
-	// connect request with the protocol version 42 and the session -1.
+	// connect request with the protocol version 42 and the session -1. The system's nodes are
+	// /keeper and /keeper/api_version, and clients cannot change them.
 	Keeper
 )
 

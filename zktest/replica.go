@@ -61,7 +61,7 @@ func newReplica(id int, opts *Options, k *clock, b *bell, rng *rand.Rand) *repli
 // clear resets the replica to its first start, without data. The faults that separate
 // it from the others stay.
 func (r *replica) clear() {
-	r.tree, r.watches = newTree(r.opts.lab.WrapCounter), newWatches()
+	r.tree, r.watches = newTree(r.opts.lab.WrapCounter, r.opts.Flavor), newWatches()
 	r.serving, r.lostAt, r.logged, r.backlog, r.ahead, r.syncs, r.former = false, never, 0, nil, nil, nil, nil
 	r.asked = nil
 	r.link.reset()

@@ -95,33 +95,50 @@ type tree struct {
 	reapable   map[string]struct{}           // containers and TTL nodes
 	zxid       int64                         // the last transaction applied
 	wrap       bool                          // the counter wraps around, as before 3.6, instead of stopping
+	flavor     Flavor
 }
 
 const (
 	systemPath = "/zookeeper"
 	quotaPath  = systemPath + "/quota"
+	keeperPath = "/keeper" // a Keeper's system path
 )
 
-func newTree(wrap bool) *tree {
+// systemNodes are the nodes that the servers have from the beginning, parents first.
+func (f Flavor) systemNodes() []string {
+	if f == Keeper {
+		return []string{keeperPath, keeperPath + "/api_version"}
+	}
+	return []string{systemPath, systemPath + "/config", quotaPath}
+}
+
+func newTree(wrap bool, f Flavor) *tree {
 	t := &tree{
 		nodes:      make(map[string]*znode),
 		ephemerals: make(map[int64]map[string]struct{}),
 		reapable:   make(map[string]struct{}),
 		wrap:       wrap,
+		flavor:     f,
 	}
 	t.nodes["/"] = &znode{data: []byte{}, acl: openACL}
-	for _, path := range []string{systemPath, systemPath + "/config", quotaPath} {
+	for _, path := range f.systemNodes() {
 		t.nodes[path] = &znode{data: []byte{}, acl: openACL}
 		parent, name := splitPath(path)
 		t.nodes[parent].children.add(name)
 	}
-	config := t.nodes[systemPath+"/config"]
-	config.acl, config.stat.Aversion = []ACL{{PermRead, "world", "anyone"}}, -1
+	if config := t.nodes[systemPath+"/config"]; config != nil {
+		config.acl, config.stat.Aversion = []ACL{{PermRead, "world", "anyone"}}, -1
+	}
+	if version := t.nodes[keeperPath+"/api_version"]; version != nil {
+		version.data = []byte("2")
+	}
 	return t
 }
 
-func isSystem(path string) bool {
-	return path == "/" || path == systemPath || strings.HasPrefix(path, systemPath+"/")
+// isSystem reports whether a node is one of the system's, or below one.
+func (f Flavor) isSystem(path string) bool {
+	top := f.systemNodes()[0]
+	return path == "/" || path == top || strings.HasPrefix(path, top+"/")
 }
 
 // get returns the node at path, or nil. In ZooKeeper, the empty path is the root too.
@@ -268,7 +285,7 @@ func (t *tree) remove(path string, zxid int64) {
 
 // clone returns a copy that shares only immutable parts (data, ACLs).
 func (t *tree) clone() *tree {
-	c := newTree(t.wrap)
+	c := newTree(t.wrap, t.flavor)
 	c.zxid = t.zxid
 	clear(c.nodes)
 	for path, n := range t.nodes {

@@ -27,7 +27,7 @@ type grown struct {
 	ms   int64
 }
 
-func newGrown() *grown { return &grown{tree: newTree(false), ms: 1000} }
+func newGrown() *grown { return &grown{tree: newTree(false, ZooKeeper38), ms: 1000} }
 
 func (g *grown) do(c change) *znode {
 	g.zxid++
@@ -43,7 +43,7 @@ func (g *grown) make(path string, c change) *znode {
 }
 
 func TestANewTreeHasTheSystemsNodesOnly(t *testing.T) {
-	tr := newTree(false)
+	tr := newTree(false, ZooKeeper38)
 	assert.Equal(t, 4, len(tr.nodes))
 	assert.Equal(t, 5, tr.count(), "the root counts twice")
 	assert.Empty(t, tr.public())
@@ -135,7 +135,7 @@ func TestANodeCanBeSavedAndLoaded(t *testing.T) {
 	g.make("/c", change{node: container})
 	g.make("/c/e", change{node: ephemeral, owner: 7, data: []byte("x")})
 	g.make("/t", change{node: ttlNode, ttl: time.Second})
-	loaded := newTree(false)
+	loaded := newTree(false, ZooKeeper38)
 	loaded.load(g.public())
 	assert.Equal(t, g.public(), loaded.public())
 	assert.Equal(t, g.ephemeralsOf(7, ""), loaded.ephemeralsOf(7, ""))
@@ -150,7 +150,7 @@ func TestDescendantsAndSizesAreCounted(t *testing.T) {
 	}
 	assert.Equal(t, 2, g.descendants("/a"))
 	assert.Equal(t, 7, g.descendants("/"))
-	bare := newTree(false).dataSize()
+	bare := newTree(false, ZooKeeper38).dataSize()
 	assert.Equal(t, len("/a/a/b/a/b/c/ab")+4*5, g.dataSize()-bare)
 }
 
