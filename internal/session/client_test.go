@@ -295,6 +295,7 @@ func TestDirectoriesAreMade(t *testing.T) {
 		"none is the lock's": {zktest.Options{}, true, []int32{13, 13, 13}, 0},
 		"refused":            {zktest.Options{NoContainers: true}, false, []int32{31, 31, 13}, 2},
 		"hangs up":           {zktest.Options{UnknownOps: []zktest.Op{zktest.OpCreateContainer}}, false, []int32{31, 31, 13}, 2},
+		"a Keeper":           {zktest.Options{Flavor: zktest.Keeper}, false, []int32{31, 31, 13}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, c.opts, func(t *testing.T, srv *zktest.Server) {
@@ -317,6 +318,31 @@ func TestDirectoriesAreMade(t *testing.T) {
 				require.ErrorIs(t, cl.MakeDir(t.Context(), cl.session(t), "/other/a", 1), zk.ErrNoAuth)
 			})
 		})
+	}
+}
+
+// TestServersAreAskedOnceWhetherTheyAreKeepers has the first question fail in one of several ways.
+func TestServersAreAskedOnceWhetherTheyAreKeepers(t *testing.T) {
+	for _, flavor := range []zktest.Flavor{zktest.ZooKeeper38, zktest.ZooKeeper39, zktest.Keeper} {
+		for name, first := range map[string]zktest.Verdict{
+			"answered": zktest.Pass, "throttled": zktest.Answer(frames.CodeThrottled), "lost": zktest.LoseReply, "not permitted": zktest.Answer(frames.CodeNoAuth),
+		} {
+			virtual(t, zktest.Options{Flavor: flavor}, func(t *testing.T, srv *zktest.Server) {
+				cl := startClient(t, srv, "a")
+				srv.Next(1, first, zktest.OpExists)
+				for i := range 3 {
+					if i == 1 {
+						srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+							require.NotEqual(t, keeperNode, r.Path, name)
+							return zktest.Pass
+						})
+					}
+					keepers, err := Persist(t.Context(), cl.Requests, func(s *Session) (bool, error) { return cl.AreKeepers(t.Context(), s) })
+					require.NoError(t, err, name)
+					require.Equal(t, flavor == zktest.Keeper && name != "not permitted", keepers, "%v, %s", flavor, name)
+				}
+			})
+		}
 	}
 }
 

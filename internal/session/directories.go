@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock-go/zklock/internal/conn"
+	"github.com/zklock-go/zklock/internal/frames"
 	"github.com/zklock-go/zklock/internal/node"
 	"github.com/zklock-go/zklock/internal/outcome"
 )
@@ -69,13 +71,36 @@ func (d *Directories) makeNode(ctx context.Context, s *Session, dir string, acl 
 		return err
 	}
 	kind, on := int32(zk.FlagContainer), s.Attachment()
-	plain := d.containers.isMissing()
+	plain, err := d.lacksContainers(ctx, s)
+	if err != nil {
+		return err
+	}
 	if plain {
 		kind = zk.FlagPersistent
 	}
-	_, err := d.Requests.Create(ctx, s, dir, nil, kind, acl)
-	if !plain && d.containers.judge(err, on) {
-		d.Requests.Log.Info("zklock: server does not support container nodes; empty lock directories will not be removed")
+	_, err = d.Requests.Create(ctx, s, dir, nil, kind, acl)
+	if !plain {
+		d.judge(err, on)
 	}
 	return err
+}
+
+// lacksContainers reports whether the servers are known to lack container nodes. It asks before the client's first request for one
+// whether they are Keepers.
+func (d *Directories) lacksContainers(ctx context.Context, s *Session) (bool, error) {
+	if d.containers.isKnown() || d.containers.isMissing() {
+		return d.containers.isMissing(), nil
+	}
+	keepers, err := d.Requests.AreKeepers(ctx, s)
+	if keepers {
+		d.judge(frames.ErrUnimplemented, s.Attachment())
+	}
+	return keepers, err
+}
+
+// judge handles the outcome of a request for a container node.
+func (d *Directories) judge(err error, on *conn.Attachment) {
+	if d.containers.judge(err, on) {
+		d.Requests.Log.Info("zklock: server does not support container nodes; empty lock directories will not be removed")
+	}
 }

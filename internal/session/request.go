@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -42,6 +43,8 @@ type Requests struct {
 	listings   listings        // the listings in progress
 	Life       context.Context // canceled, with ErrClosed, when Close begins
 	CleanupCtx context.Context // canceled, with ErrClosed, when Close stops waiting for clean-up
+
+	keepers atomic.Pointer[bool] // the servers are Keepers; nil until one has replied: see AreKeepers
 }
 
 // CallerPath returns the directory dir in ZooKeeper as the caller passed it, for log lines.

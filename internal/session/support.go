@@ -3,6 +3,7 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"sync"
 
@@ -70,4 +71,23 @@ func (su *support) judge(err error, on *conn.Attachment) (missing bool) {
 	}
 	limit := su.limit()
 	return before < limit && su.hangUps >= limit
+}
+
+// keeperNode exists on the servers of ClickHouse Keeper since 22.10, and on no other server.
+const keeperNode = "/keeper/api_version"
+
+// AreKeepers reports whether the servers are ClickHouse Keeper's. Until 2026 such servers close the connection on requests for container
+// nodes and on SetWatches, and a client that loses its connection to one loses its session, with all that it holds. So ask before
+// sending such a request.
+func (r *Requests) AreKeepers(ctx context.Context, s *Session) (bool, error) {
+	if known := r.keepers.Load(); known != nil {
+		return *known, nil
+	}
+	_, err := r.Stat(ctx, s, keeperNode)
+	if err != nil && !outcome.IsRefusal(err) {
+		return false, err
+	}
+	found := err == nil
+	r.keepers.Store(&found)
+	return found, nil
 }

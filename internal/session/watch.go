@@ -137,9 +137,14 @@ func (wt *watchTable) liveOrNew(key watchKey, life context.Context) (w *watch, k
 	return w, false, nil
 }
 
-// Probe asks a server whether it knows SetWatches, which costs one request. A server that hangs up on
-// it ends the session, so Probe is only for a new client that holds nothing.
-func (ws *Watches) Probe(s *Session) { ws.table.rearming.setWatches(s, 0, nil) }
+// Probe asks a server whether it knows SetWatches, which costs two requests. A server other than a Keeper that hangs up on it may end
+// the session, so Probe is only for a new client that holds nothing.
+func (ws *Watches) Probe(s *Session) {
+	if keepers, err := ws.requests.AreKeepers(ws.requests.Life, s); err != nil || keepers {
+		return // a Keeper does not restore sessions, so there is nothing to set again
+	}
+	ws.table.rearming.setWatches(s, 0, nil)
+}
 
 // hasKeeper makes sure that a goroutine maintains the watches of a session. It returns false if the
 // last client has left. It must be called with mu held.

@@ -87,6 +87,27 @@ func TestOnAKeeperALostConnectionCostsTheHold(t *testing.T) {
 	})
 }
 
+// TestOnAKeeperANewDirectoryCostsNoHold has the client's first directory created while the client holds a lock in one that existed. An old
+// Keeper closes the connection on a request for a container node.
+//
+//zklock:promise P7.10
+func TestOnAKeeperANewDirectoryCostsNoHold(t *testing.T) {
+	virtual(t, keepers, func(t *testing.T, srv *zktest.Server) {
+		unlockSoon(t, connect(t, srv, "earlier", term))
+		client := connect(t, srv, "a", term)
+		held, err := client.Mutex(path).Lock(t.Context())
+		require.NoError(t, err)
+		hold, err := client.Semaphore("/new/one", 3).Acquire(t.Context(), 2)
+		require.NoError(t, err)
+		require.NoError(t, held.Check())
+		unlock(t, hold)
+		unlock(t, held)
+		for _, op := range []zktest.Op{zktest.OpCreateContainer, zktest.OpSetWatches} {
+			require.Zero(t, srv.Requests()[op], "a Keeper may close the connection on a %v", op)
+		}
+	})
+}
+
 // A Keeper without a leader answers a connect request with a session that does not exist.
 //
 //zklock:promise P18.4

@@ -70,7 +70,7 @@ func shortName(path string) string {
 	return "#" + m[3]
 }
 
-// tell returns a description of a request, or "" for a heartbeat.
+// tell returns a description of a request, or "" for a heartbeat and for what a new client asks once.
 func tell(r *zktest.Request) string {
 	paths, ops := r.Paths, r.Ops
 	if r.Op != zktest.OpMulti {
@@ -80,7 +80,7 @@ func tell(r *zktest.Request) string {
 	beat := true
 	for i, op := range ops {
 		verb, ok := verbs[op]
-		if !ok || paths[i] == "/" {
+		if !ok || paths[i] == "/" || strings.HasPrefix(paths[i], "/keeper/") {
 			return ""
 		}
 		beat = beat && op == zktest.OpCheck

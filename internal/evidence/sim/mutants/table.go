@@ -67,6 +67,11 @@ var Table = []Mutant{
 		Test:  Test{"internal/evidence/promises", "TestAKeeperWithoutALeaderGivesNoSession"},
 	},
 	{
+		Name: "a Keeper is asked for container nodes", Origin: "our first version; found by the simulator with seed 117696002785482",
+		Edits: []Edit{{"internal/session/support.go", "found := err == nil", "found := false"}},
+		Test:  Test{"internal/evidence/promises", "TestOnAKeeperANewDirectoryCostsNoHold"},
+	},
+	{
 		Name: "an existing connection is kept open without a login", Origin: "Attach is called after the client library has connected",
 		Edits: []Edit{{"internal/conn/handshake.go", "if conn != nil {\n\t\tconn.hangUp()\n\t}\n}\n\n// IsDenied", "_ = conn\n}\n\n// IsDenied"}},
 		Test:  Test{"internal/evidence/promises", "TestAnExistingConnectionLogsInWhenItReconnects"},
