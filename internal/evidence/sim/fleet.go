@@ -37,16 +37,17 @@ type fleet struct {
 	wg    sync.WaitGroup // workers and other goroutines of the fleet
 
 	mu          sync.Mutex
-	views       int                     // guarded by mu
-	procs       []*process              // guarded by mu; the current ones, in the plan's order
-	eventChecks []*eventCheck           // guarded by mu: the observers of all processes, including earlier ones
-	sessions    map[int64]string        // guarded by mu: session -> client
-	at          map[string]int          // guarded by mu: client -> the server that received its last request
-	idle        map[string]int          // guarded by mu: while no caller waits or holds, how often each client without a node has asked the quorum; nil before
-	often       repeats                 // guarded by mu
-	contacts    *contacts               // guarded by mu
-	forced      map[int64]bool          // guarded by mu: sessions that an operator ended
-	ended       map[int64]time.Duration // guarded by mu: when sessions ended
+	views       int                      // guarded by mu
+	procs       []*process               // guarded by mu; the current ones, in the plan's order
+	eventChecks []*eventCheck            // guarded by mu: the observers of all processes, including earlier ones
+	sessions    map[int64]string         // guarded by mu: session -> client
+	at          map[string]int           // guarded by mu: client -> the server that received its last request
+	resting     bool                     // guarded by mu: no caller waits or holds
+	busy        map[string]time.Duration // guarded by mu: by client, when it last connected, or asked the quorum with a node while resting
+	often       repeats                  // guarded by mu
+	contacts    *contacts                // guarded by mu
+	forced      map[int64]bool           // guarded by mu: sessions that an operator ended
+	ended       map[int64]time.Duration  // guarded by mu: when sessions ended
 	// ambiguous has the sessions that ended soon after a third party had deleted one of their nodes. If the client got no
 	// reply in between, it takes the deletion for one caused by the end of the session.
 	ambiguous map[int64]bool           // guarded by mu

@@ -21,15 +21,15 @@ import (
 
 // meet records the client of each request's session.
 func (f *fleet) meet(req *zktest.Request) zktest.Verdict {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if req.Session != 0 {
-		f.mu.Lock()
-		defer f.mu.Unlock()
 		f.sessions[req.Session] = req.Client
 		f.at[req.Client] = req.Member
 		f.countRepeats(req)
-		f.checkBeat(req)
 		f.contacts.note(req.Client, f.rec.Now())
 	}
+	f.checkBeat(req)
 	return zktest.Pass
 }
 

@@ -37,7 +37,7 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	f := &fleet{
 		plan: p, rec: history.NewRecorder(), stop: make(chan struct{}), end: end,
 		sessions: map[int64]string{}, contacts: newContacts(p.shortest()), forced: map[int64]bool{}, ended: map[int64]time.Duration{}, ambiguous: map[int64]bool{}, robbed: map[int64]time.Duration{}, exhausted: map[int64]bool{}, known: map[string]int64{}, fenced: map[string]int64{},
-		at: map[string]int{}, said: map[string]int{}, evicted: map[string]time.Duration{}, written: map[string]bool{}, refused: map[string]bool{}, limits: map[string][]limit{}, faults: map[string]int{},
+		at: map[string]int{}, busy: map[string]time.Duration{}, said: map[string]int{}, evicted: map[string]time.Duration{}, written: map[string]bool{}, refused: map[string]bool{}, limits: map[string][]limit{}, faults: map[string]int{},
 	}
 	f.until, f.cease = context.WithCancel(end)
 	defer f.cease()
@@ -148,29 +148,36 @@ func (f *fleet) finish() {
 func (f *fleet) rests() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !slices.ContainsFunc(f.plan.Locks, func(l Lock) bool { return l.Recipe == history.Shards }) {
-		f.idle = map[string]int{}
+	f.resting = !slices.ContainsFunc(f.plan.Locks, func(l Lock) bool { return l.Recipe == history.Shards })
+}
+
+// mostBusy is for how many session timeouts a process that rests may ask the quorum after it has connected. It searches for lost creates
+// then: twice, or, if its session has ended meanwhile, until the servers must have ended it, too, which takes more than two timeouts.
+const mostBusy = 4
+
+// checkBeat checks P6 for a request while nobody waits or holds: a process without a node does not ask the quorum, except soon after it
+// has connected. That can happen again and again: a process leaves a server whose replies take long. A process that learns late that its
+// node is gone has as much time. The caller must hold mu.
+func (f *fleet) checkBeat(req *zktest.Request) {
+	now := f.rec.Now()
+	asks := f.resting && req.Op == zktest.OpMulti && isBeat(req)
+	switch {
+	case req.Op == zktest.OpCreateSession, asks && f.hasNode(req.Client):
+		f.busy[req.Client] = now
+	case asks && now-f.busy[req.Client] > mostBusy*f.term(req.Client):
+		f.busy[req.Client] = now // it is not reported again at once
+		f.broken = append(f.broken, history.Violation{Rule: "P6", At: now, Text: req.Client + " has no node, and asks the quorum all the same"})
 	}
 }
 
-// mostIdle is how often a process that rests may ask the quorum: a search for a lost create does so once. Heartbeats with a node do so at
-// least four times until the end.
-const mostIdle = 2
-
-// checkBeat checks P6 for a request while nobody waits or holds: a process without a node does not ask the quorum again and again. The
-// caller must hold mu.
-func (f *fleet) checkBeat(req *zktest.Request) {
-	if f.idle == nil || req.Op != zktest.OpMulti || !isBeat(req) {
-		return
-	}
+// hasNode reports whether a session of the client has a contender's node. The caller must hold mu.
+func (f *fleet) hasNode(client string) bool {
 	for _, owner := range f.known {
-		if f.sessions[owner] == req.Client {
-			return
+		if f.sessions[owner] == client {
+			return true
 		}
 	}
-	if f.idle[req.Client]++; f.idle[req.Client] == mostIdle+1 {
-		f.broken = append(f.broken, history.Violation{Rule: "P6", At: f.rec.Now(), Text: req.Client + " has no node, and asks the quorum all the same"})
-	}
+	return false
 }
 
 // checkRest checks P6 on the server at the end, when no caller waits. A client that observed an election without a leader, or

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/evidence/history"
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// A process without a node may ask the quorum soon after it has connected, however often that is, because it searches for lost creates.
+// Later it must not.
+func TestAProcessThatRestsAsksTheQuorumOnlyAfterItHasConnected(t *testing.T) {
+	const (
+		connects = zktest.OpCreateSession
+		asks     = zktest.OpMulti
+		reads    = zktest.OpExists
+	)
+	type sent struct {
+		at time.Duration
+		op zktest.Op
+	}
+	// With round trips of an eighth of the timeout, a reply that is late once makes the process leave the server.
+	searches := []sent{
+		{20 * time.Second, connects}, {20360 * time.Millisecond, asks}, {21880 * time.Millisecond, asks},
+		{31670 * time.Millisecond, connects}, {32030 * time.Millisecond, asks}, {33780 * time.Millisecond, asks},
+	}
+	for name, c := range map[string]struct {
+		sent    []sent
+		deleted time.Duration // when the node of the process was deleted
+		want    int           // violations
+	}{
+		"it searches after each reconnect":         {searches, 0, 0},
+		"it searches, and does not stop":           {append(searches, sent{48 * time.Second, asks}, sent{49 * time.Second, asks}), 0, 1},
+		"it searches, and then only reads":         {append(searches, sent{48 * time.Second, reads}), 0, 0},
+		"it has a node":                            {[]sent{{30 * time.Second, asks}, {47 * time.Second, asks}}, time.Minute, 0},
+		"it learns after a while that it has none": {[]sent{{30 * time.Second, asks}, {31 * time.Second, asks}, {32 * time.Second, asks}, {33 * time.Second, asks}}, 30500 * time.Millisecond, 0},
+		"it never learns that it has none":         {[]sent{{30 * time.Second, asks}, {31 * time.Second, asks}, {47 * time.Second, asks}}, 30500 * time.Millisecond, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fleet{
+					plan: &Plan{Clients: []Client{{Name: "c0", Session: 4 * time.Second}}}, rec: history.NewRecorder(),
+					sessions: map[int64]string{0x1: "c0.2"}, at: map[string]int{}, busy: map[string]time.Duration{}, contacts: newContacts(time.Second), known: map[string]int64{"/locks/a/x": 0x1},
+				}
+				f.rests()
+				for _, s := range c.sent {
+					time.Sleep(s.at - f.rec.Now())
+					if s.at >= c.deleted {
+						clear(f.known)
+					}
+					req := &zktest.Request{Op: s.op, Path: "/", Session: 0x1, Client: "c0.2"}
+					if s.op == asks {
+						req.Ops, req.Paths = []zktest.Op{zktest.OpCheck}, []string{"/"}
+					}
+					require.Equal(t, zktest.Pass, f.meet(req))
+				}
+				require.Len(t, f.broken, c.want)
+			})
+		})
+	}
+}
