@@ -30,11 +30,12 @@ type ElectionOptions struct {
 	// value b. It must be a strict order, such as a comparison of versions or zones: if it is true for
 	// (a, b), it is false for (b, a). Members without a preference lead in the order in which they joined.
 	//
-	// It applies to Run: a member that is granted the leadership while a preferred one waits campaigns
-	// again without leading, and a leader that sees a preferred member join ends its term. So that a
-	// preferred member that comes and goes cannot keep others from leading, a term lasts for at least one
-	// session timeout before it ends for that reason, and a member gives up its leadership at most once in a session timeout. If a preferred member has crashed and its node is still in
-	// the queue, nobody leads until its session has ended.
+	// It applies to Run: a member that is granted the leadership while a preferred one waits
+	// campaigns again without leading, and a leader that sees a preferred member join ends its
+	// term. So that a preferred member that comes and goes cannot keep others from leading, a term
+	// lasts for at least one session timeout before it ends for that reason, and a member gives up
+	// its leadership at most once in a session timeout. If a preferred member has crashed and its
+	// node is still in the queue, nobody leads until its session has ended.
 	//
 	// Members without Prefer do not give up their leadership. Prefer gets the values of all members, which
 	// may be of other versions of the program and, in a shared election, of Curator. It must return

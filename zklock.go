@@ -254,7 +254,8 @@ func (h *Hooks) HostProvider() zk.HostProvider { return &h.hosts }
 
 // Attach waits until the connection has a session, and returns a client that uses it. Your program
 // created the connection and still owns it: Close leaves it open. If ctx ends first, Attach returns
-// an error; if ctx has no deadline, it waits for 30 s. Once it has returned, ctx has no effect on the client. The connection must have been created with the Dial method of hooks (by
+// an error; if ctx has no deadline, it waits for 30 s. Once it has returned, ctx has no effect on
+// the client. The connection must have been created with the Dial method of hooks (by
 // zk.WithDialer); otherwise Attach returns ErrInvalid. All guarantees are the same as with Connect.
 //
 // If Options.Auth contains a credential with the scheme "sasl", Attach closes the connection once;

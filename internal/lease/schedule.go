@@ -241,9 +241,10 @@ func (r *Run) atRandom(t Instant) time.Time { return t.Mono.Add(-rand.N(r.l.peri
 // If replies usually wait at the servers, or vary as much, the period is longer, up to a third of the timeout, as long as locks can be
 // granted: less remains, and the queue ends.
 //
-// If thousands of processes start at once, no reply comes at first that has not waited. But connecting to the current server was quick. So the fastest replies make the period shorter only as far as that time explains them, or as far as a grant needs it. If even
-// longest is too short for that, least is used after lookback timeouts: a queue of processes that start has ended then. One that lasts for
-// longer is taken for a slow network.
+// If thousands of processes start at once, no reply comes at first that has not waited. But connecting to the current server was quick. So
+// the fastest replies make the period shorter only as far as that time explains them, or as far as a grant needs it. If even longest is too
+// short for that, least is used after lookback timeouts: a queue of processes that start has ended then. One that lasts for longer is taken
+// for a slow network.
 func (l *Lease) period(now time.Time) time.Duration {
 	distance, least := l.replies.distance(now, l.timeout), l.timeout/12
 	p := min(max(l.room(min(distance, l.near())), least), l.timeout/3)

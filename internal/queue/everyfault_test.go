@@ -113,9 +113,9 @@ type scenario struct {
 	play      func(t *testing.T, in *company, srv *zktest.Server, struck, b, c *Engine) error
 }
 
-// throughEveryFault plays a scenario for every fault at every request of the struck engine, with -short most of them at every fourth. Whatever the fault, nobody holds together with
-// another whom it excludes, the struck engine gets what it wants unless it is refused, and in the end nothing is left: no node, no watch, and
-// nothing in the engines' memory.
+// throughEveryFault plays a scenario for every fault at every request of the struck engine, with -short most of them at every fourth.
+// Whatever the fault, nobody holds together with another whom it excludes, the struck engine gets what it wants unless it is refused, and
+// in the end nothing is left: no node, no watch, and nothing in the engines' memory.
 func throughEveryFault(t *testing.T, s scenario) {
 	for i, f := range faults {
 		every := 1

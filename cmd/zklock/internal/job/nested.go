@@ -34,7 +34,8 @@ func withHeld(node string) string {
 	return string(text)
 }
 
-// refuseNested returns an error if the lock is held by a zklock that started this one: this one would wait for itself, or could. The environment alone does not show that, because a job that was started in another way can have inherited it.
+// refuseNested returns an error if the lock is held by a zklock that started this one: this one would wait for itself, or could. The
+// environment alone does not show that, because a job that was started in another way can have inherited it.
 func (j *Job) refuseNested(ctx context.Context, client *zklock.Client) error {
 	nodes := slices.DeleteFunc(heldAround(), func(node string) bool { return !strings.HasSuffix(directoryOf(node), j.Path) })
 	if len(nodes) == 0 {
