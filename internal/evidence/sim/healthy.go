@@ -22,6 +22,16 @@ func NewHealthyPlan(seed uint64) *Plan {
 	return p
 }
 
+// NewKeeperPlan draws a healthy plan on servers of ClickHouse Keeper, where a connection that ends costs all holds. Clients hold other
+// locks while they create the directory of the last one.
+func NewKeeperPlan(seed uint64) *Plan {
+	p := NewHealthyPlan(seed)
+	p.Flavor, p.Logins, p.Restricted, p.NoContainers = zktest.Keeper, false, false, false
+	p.Existing = len(p.Locks)
+	p.Locks = append(p.Locks, Lock{Recipe: history.Mutex, Path: "/locks/new"})
+	return p
+}
+
 // NewFailingPlan draws a healthy plan in which one follower after the other fails, for longer than a session timeout.
 func NewFailingPlan(seed uint64) *Plan {
 	p := NewHealthyPlan(seed)

@@ -18,6 +18,7 @@ import (
 // a fifth.
 func TestNothingIsLostInAHealthyWorld(t *testing.T) {
 	t.Run("healthy", func(t *testing.T) { measure(t, NewHealthyPlan, 0.4, 4) })
+	t.Run("Keeper", func(t *testing.T) { measure(t, NewKeeperPlan, 0.38, 12) }) // where syncs wait for a quorum as well
 	t.Run("followers fail", func(t *testing.T) { measure(t, NewFailingPlan, 0.2, 12) })
 }
 

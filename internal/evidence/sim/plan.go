@@ -39,6 +39,7 @@ type Plan struct {
 	LoseTouches    float64
 	LatePing       time.Duration
 	Flavor         zktest.Flavor
+	Existing       int // the number of locks whose directories exist at the beginning
 	UnknownOps     []zktest.Op
 	Logins         bool // servers require a SASL login
 	Restricted     bool // clients have a credential, and create nodes that only they may use

@@ -5,6 +5,7 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,8 +47,12 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	f.rec.Meta("seed", fmt.Sprint(p.Seed))
 	f.srv = zktest.Start(tb, p.options())
 	f.putBulk(tb)
-	for _, l := range p.Locks {
-		if err := f.srv.PutNode(fencePath(l.Path), nil); err != nil {
+	for i, l := range p.Locks {
+		err := f.srv.PutNode(fencePath(l.Path), nil)
+		if i < p.Existing {
+			err = errors.Join(err, f.srv.PutNode(l.queue(), nil))
+		}
+		if err != nil {
 			tb.Fatalf("sim: %v", err)
 		}
 	}
