@@ -25,7 +25,7 @@ func TestManyPermitsAreGrantedAsFastAsOne(t *testing.T) {
 			t.Run(fmt.Sprint(k, " after ", latency), func(t *testing.T) {
 				virtual(t, zktest.Options{TickTime: 500 * time.Millisecond, Latency: fixed(latency)}, func(t *testing.T, srv *zktest.Server) {
 					c := connect(t, srv, "a", 3*time.Second)
-					time.Sleep(time.Second) // until the client knows the servers: the order of replies at one moment would decide what it asks
+					time.Sleep(time.Second)                                 // until the client knows the servers: the order of replies at one moment would decide what it asks
 					other, err := c.Mutex("/locks/other").Lock(t.Context()) // heartbeats look at its node as well
 					require.NoError(t, err)
 					looks := 0
