@@ -3,9 +3,15 @@
 package session
 
 import (
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/internal/node"
+	"github.com/zklock-go/zklock/zktest"
 )
 
 // TestAnEpochCountsAfterAReconnectOnly lets a server's count of its writes increase without a reconnect.
@@ -19,4 +25,30 @@ func TestAnEpochCountsAfterAReconnectOnly(t *testing.T) {
 	require.False(t, lost.isOutdated(there, 2), "another session")
 	require.False(t, lost.isOutdated(here, 1), "the same leader")
 	require.False(t, unknown.isOutdated(here, 2), "no write was answered")
+}
+
+// A client whose create may still be executed searches for the node twice, and again only after the session has moved to another
+// connection.
+func TestASearchForALostCreateEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.Options{})
+		require.NoError(t, srv.PutNode(testDir, nil))
+		c := startClient(t, srv, "a")
+		s := c.session(t)
+		var searches atomic.Int64
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpMulti { // a search asks the quorum first
+				searches.Add(1)
+			}
+			return zktest.Pass
+		})
+		c.Add(&PendingCreate{By: c.Requests, Dir: testDir, Prefix: node.NamePrefix + node.NewGUID(node.GUIDMark), Sess: s, Epoch: s.Epoch(), Moved: s.Reattached()})
+		time.Sleep(testTerm)
+		require.EqualValues(t, 2, searches.Swap(0))
+		time.Sleep(24 * time.Hour)
+		require.Zero(t, searches.Load(), "the session has not moved")
+		srv.DropConnections()
+		time.Sleep(testTerm)
+		require.EqualValues(t, 2, searches.Load())
+	})
 }

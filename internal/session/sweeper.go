@@ -16,8 +16,8 @@ import (
 type Sweeper struct {
 	link  *conn.Link
 	tasks *Tasks
-	// sweep does the work under s, and returns the time until it should be called again, or zero if nothing is left. Its ctx is done when
-	// the connection is lost.
+	// sweep does the work under s, and returns the time until it should be called again, or zero if nothing is left, or never if it is due
+	// only when the connection has changed or Wake is called. Its ctx is done when the connection is lost.
 	sweep func(ctx context.Context, s *Session) time.Duration
 	kick  chan struct{}
 
@@ -76,7 +76,10 @@ func (sw *Sweeper) run() {
 		if wait == 0 {
 			continue
 		}
-		timer.Reset(wait)
+		timer.Stop()
+		if wait != never { // a timer would fire after an hour
+			timer.Reset(wait)
+		}
 		select {
 		case <-timer.C:
 		case <-changed:
