@@ -472,7 +472,8 @@ func (b *book) checkVacancy(l *lock, op *Op) {
 
 // checkRefusals checks P7 for tries. A try may be refused only if another contender is there, if one has just left (the server may
 // lag), or during a lock-delay. A restore can bring back the record of a hold that has ended since, and its lock-delay begins when a
-// contender sees the record. So with a lock-delay, no refusal is judged from a restore until another contender comes.
+// contender sees the record. So with a lock-delay, no refusal is judged from a restore until a contender is granted the lock: one that
+// waits for the end of the delay may not be in the way of the try, because both are readers.
 func (b *book) checkRefusals(l *lock) {
 	if !b.logged() || b.lim.Notice == 0 {
 		return
@@ -494,15 +495,15 @@ func (b *book) checkRefusals(l *lock) {
 			continue
 		}
 		var others []time.Duration // until when each other contender counts
-		own, held := int64(0), time.Duration(0)
+		own, granted := int64(0), time.Duration(0)
 		for _, life := range all {
-			if life.op != nil && life.created <= op.Return {
-				held = max(held, until[life])
+			if life.op != nil && life.op.Return <= op.Return {
+				granted = max(granted, life.op.Return)
 			}
 			switch {
 			case life.created > op.Return || op.Shared && life.shared && life.downgraded == never:
 			case op.Behind > 0 && life.lock != b.waiting(l).path: // of a semaphore, only the callers in its queue count
-			case (life.lock == l.path || op.Behind > 0) && life.client == op.Client && life.created >= op.Call && life.op == nil && (own == 0 || own == life.czxid) && !l.isAskedBeside(op):
+			case (life.lock == l.path || op.Behind > 0) && life.client == op.Client && life.created >= op.Call && life.op == nil && (own == 0 || own == life.czxid) && !l.isAskedBeside(op) && !b.mayCreateLate(l, op):
 				own = life.czxid // the transaction of the try's own nodes, if it created any
 			default:
 				others = append(others, until[life])
@@ -513,7 +514,7 @@ func (b *book) checkRefusals(l *lock) {
 			last = others[len(others)-max(1, op.Behind)]
 		}
 		// The delay of a hold from before a restoration begins when somebody sees its record, and ends before the first hold afterwards.
-		if last < op.Call && !(max(b.lim.Delay, b.lim.LongestDelay) > 0 && b.restored(held, op.Call)) {
+		if last < op.Call && !(max(b.lim.Delay, b.lim.LongestDelay) > 0 && b.restored(granted, op.Call)) {
 			notice := b.lim.Notice
 			if op.Behind > 0 {
 				notice = 0 // it counts in a listing that has its own node
@@ -579,6 +580,14 @@ func (l *lock) served() map[string]time.Duration {
 func (l *lock) isAskedBeside(op *Op) bool {
 	return slices.ContainsFunc(l.ops, func(o *Op) bool {
 		return o != op && o.Client == op.Client && o.Cohort == op.Cohort && (!op.Cohort || o.Outcome != Refused) && o.Call <= op.Return && o.Return >= op.Call
+	})
+}
+
+// mayCreateLate reports whether a call of the process failed shortly before op, and the request that creates its node may have been under
+// way since. The caller does not wait for the reply. Such a node is in the way of op until the process has deleted it.
+func (b *book) mayCreateLate(l *lock, op *Op) bool {
+	return slices.ContainsFunc(l.ops, func(o *Op) bool {
+		return o.Client == op.Client && o.Outcome == Failed && o.Return < op.Call && op.Call-o.Return <= b.lim.Notice
 	})
 }
 

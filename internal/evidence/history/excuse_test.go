@@ -190,6 +190,18 @@ func TestATryAfterARestoreMayBeRefusedForTheLockDelay(t *testing.T) {
 	require.Empty(t, Check(h, strict))
 	h.Ops[1].Call, h.Ops[1].Return = 600*ms, 601*ms
 	require.Empty(t, Check(h, strict), "the delay begins when a contender sees that the hold was lost")
+
+	readers := as(RW, restored())
+	readers.Txns[0].Shared, readers.Txns[2].Shared, readers.Txns[3].Time = true, true, 96*ms
+	readers.Ops[1] = held(2, "b", node("b", 3), 10, 49, 89, 95, 97)
+	readers.Ops[1].Recipe = RW
+	readers.Ops = append(readers.Ops, Op{ID: 4, Recipe: RW, Path: "/l", Client: "d", Outcome: Refused, Call: 60 * ms, Return: 61 * ms})
+	for i := range readers.Ops {
+		readers.Ops[i].Shared = true
+	}
+	require.Empty(t, refusals(Check(readers, strict)), "another reader still waits for the end of the delay")
+	readers.Ops[2].Call, readers.Ops[2].Return = 120*ms, 121*ms
+	require.Len(t, refusals(Check(readers, strict)), 1, "the other reader was granted the lock after the delay")
 }
 
 func TestATryThatIsRefusedWithoutReasonIsReported(t *testing.T) {
@@ -215,6 +227,14 @@ func TestATryThatIsRefusedWithoutReasonIsReported(t *testing.T) {
 	require.Empty(t, Check(&beside, strict), "they are those of another goroutine")
 	own.Txns[len(own.Txns)-3].Zxid = 18
 	require.Empty(t, Check(own, strict), "another of its process may be")
+
+	late := try(56)
+	late.Ops = append(late.Ops, Op{ID: 5, Recipe: Mutex, Path: "/l", Client: "d", Outcome: Failed, Call: 50 * ms, Return: 52 * ms})
+	require.Equal(t, "P7", rules(Check(late, strict)), "a call that failed before has left no node")
+	late.Txns = append(late.Txns, created(16, 56, "d", node("d", 3)), deleted(17, 57, "d", node("d", 3)))
+	require.Empty(t, Check(late, strict), "the node may be one that a call before has left: its request was under way")
+	late.Ops[4].Call, late.Ops[4].Return = 49*ms, 50*ms
+	require.Equal(t, "P7", rules(Check(late, strict)), "its request cannot have been under way for so long")
 
 	permits := &History{End: 99 * ms, Ops: []Op{{ID: 1, Recipe: Semaphore, Path: "/s", Client: "d", Outcome: Refused, Call: 56 * ms, Return: 58 * ms}}}
 	asker := created(10, 57, "d", "/s/locks/_c_7a6b6c000000000000000000000000dd-lock-0000000000")
