@@ -5,10 +5,12 @@ package sim
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/evidence/history"
 	"github.com/zklock-go/zklock/observe"
 )
 
@@ -32,6 +34,24 @@ func TestAnEarlyExpiryNeedsAReason(t *testing.T) {
 			check.Observe(observe.Event{Kind: observe.ExpiredEarly, Err: errors.New("session 0x21 expired 1s before its lease")})
 			check.close(c.excused, c.ended)
 			require.Equal(t, c.want, complaints)
+		})
+	}
+}
+
+// A third party deletes a node, and the client, which gets no more replies, sends requests for half a second. The servers end its session a
+// timeout and up to a tick later.
+func TestTheEndOfASessionSoonAfterADeletionIsAmbiguous(t *testing.T) {
+	for after, want := range map[time.Duration]bool{0: true, 1400 * time.Millisecond: true, 3 * time.Second: false} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fleet{
+				plan: &Plan{Tick: time.Second, Clients: []Client{{Name: "c0", Session: time.Second / 2}}}, rec: history.NewRecorder(),
+				sessions: map[int64]string{0x21: "c0.1"}, robbed: map[int64]time.Duration{0x21: 0}, ambiguous: map[int64]bool{},
+			}
+			time.Sleep(after)
+			f.endsAmbiguously(0x22, 0)
+			f.endsAmbiguously(0x21, 0)
+			require.Equal(t, want, f.ambiguous[0x21], after)
+			require.False(t, f.ambiguous[0x22])
 		})
 	}
 }

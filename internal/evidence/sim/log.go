@@ -97,10 +97,15 @@ func (f *fleet) note(t zktest.Txn) {
 	f.rec.Txn(txn)
 }
 
+// parting is how long a client that has heard of a deletion may still send requests without getting a reply, if it relates the end of its
+// session to the deletion: see conn.farewell, which is shorter than this by the time that the event and a request take.
+const parting = 700 * time.Millisecond
+
 // endsAmbiguously records that a session ended if a third party deleted one of its nodes shortly before, or shortly before the
-// servers stopped. The caller must hold mu.
+// servers stopped. Servers end a session up to a tick after its timeout. The caller must hold mu.
 func (f *fleet) endsAmbiguously(session int64, stopped time.Duration) {
-	if at, ok := f.robbed[session]; ok && f.rec.Now()-at <= stopped+2*f.term(f.sessions[session]) {
+	term := f.term(f.sessions[session])
+	if at, ok := f.robbed[session]; ok && f.rec.Now()-at <= stopped+parting+term+max(term, f.plan.Tick) {
 		f.ambiguous[session] = true
 	}
 }
