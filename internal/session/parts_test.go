@@ -189,6 +189,29 @@ func TestALaterCreateIsSearchedFor(t *testing.T) {
 	})
 }
 
+// A directory that cannot be listed is asked for once per search, however many creates are pending in it.
+func TestASearchListsADirectoryOnce(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.PutNode(testDir, nil))
+		c := startClient(t, srv, "a")
+		s := c.session(t)
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpGetChildren2 {
+				return zktest.Answer(frames.CodeNoAuth)
+			}
+			return zktest.Pass
+		})
+		for range 100 {
+			prefix := node.NamePrefix + node.NewGUID(node.GUIDMark)
+			c.Add(&PendingCreate{By: c.Requests, Dir: testDir, Prefix: prefix, Sess: s, Epoch: s.Epoch(), Moved: s.Reattached()})
+		}
+		time.Sleep(time.Second)
+		srv.ResetCounts()
+		time.Sleep(testTerm)
+		require.LessOrEqual(t, srv.Requests()[zktest.OpGetChildren2], 5)
+	})
+}
+
 func TestALatchIsSetOnce(t *testing.T) {
 	var l Latch
 	before := l.Done()

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock-go/zklock/internal/conn"
+	"github.com/zklock-go/zklock/internal/outcome"
 )
 
 // A PendingCreate is a create whose reply was lost and whose node does not appear in a listing. It
@@ -107,20 +108,19 @@ func (pc *PendingCreates) settleAll(ctx context.Context, s *Session) (certain bo
 	pc.mu.Lock()
 	all := slices.Clone(pc.all)
 	pc.mu.Unlock()
-	listings := map[string][]string{}
+	listings := map[string]look{} // also those that failed: many creates can be pending in a directory
 	var gone []*PendingCreate
 	for _, g := range all {
-		names, known := listings[g.Dir]
+		l, known := listings[g.Dir]
 		if !known {
-			l, listErr := pc.requests.ListAlone(ctx, s, g.Dir)
-			if listErr != nil && !errors.Is(listErr, zk.ErrNoNode) {
-				err = listErr
-				continue
-			}
-			names = l.Names
-			listings[g.Dir] = names
+			l = pc.list(ctx, s, g.Dir)
+			listings[g.Dir] = l
 		}
-		certain, lookErr := pc.settle(ctx, s, g, names, epoch)
+		if l.err != nil {
+			err = l.err
+			continue
+		}
+		certain, lookErr := pc.settle(ctx, s, g, l.names, epoch)
 		if lookErr != nil {
 			err = lookErr
 		} else if certain {
@@ -128,6 +128,18 @@ func (pc *PendingCreates) settleAll(ctx context.Context, s *Session) (certain bo
 		}
 	}
 	return pc.forget(gone), err
+}
+
+// look is the result of listing a directory in a search.
+type look struct {
+	names []string
+	err   error
+}
+
+// list lists a directory. A missing one has no children.
+func (pc *PendingCreates) list(ctx context.Context, s *Session, dir string) look {
+	l, err := pc.requests.ListAlone(ctx, s, dir)
+	return look{l.Names, outcome.IgnoreMissing(err)}
 }
 
 // settle removes g's node if it is among names. certain reports whether it can no longer appear.
