@@ -45,7 +45,7 @@ func (p *user) takeAsGuest(l Lock, r *rand.Rand) {
 	case 0:
 		lock, try = k.TryLock, true
 	case never:
-		p.doWith(history.Op{Recipe: l.Recipe, Path: l.Path, Cohort: true}, k.Do, r)
+		p.doWith(l, history.Op{Recipe: l.Recipe, Path: l.Path, Cohort: true}, k.Do, r)
 		return
 	}
 	op, since := p.begin(history.Op{Recipe: l.Recipe, Path: l.Path, Cohort: true}), p.f.rec.Now()

@@ -38,7 +38,7 @@ func takeMutex(p *user, l Lock, r *rand.Rand) {
 			return nil
 		}
 	case 3:
-		p.doWith(history.Op{Recipe: l.Recipe, Path: l.Path}, m.Do, r)
+		p.doWith(l, history.Op{Recipe: l.Recipe, Path: l.Path}, m.Do, r)
 		return
 	case 4, 5:
 		if !p.f.plan.Hostile.Throttle { // otherwise contenders leave before it has its listing
@@ -68,10 +68,9 @@ func (p *user) lockAllInside(hold *zklock.Hold, l Lock) {
 
 // doWith uses the lock with Do. Do must return within a session timeout after its function has returned, or after the servers
 // received the last request of the process, since Do depends on their replies.
-func (p *user) doWith(of history.Op, do func(context.Context, func(context.Context) error) error, r *rand.Rand) {
+func (p *user) doWith(l Lock, of history.Op, do func(context.Context, func(context.Context) error) error, r *rand.Rand) {
 	ctx, cancel := p.patience(r)
 	defer cancel()
-	l := Lock{Recipe: of.Recipe, Path: of.Path}
 	op := p.begin(of)
 	defer p.done(op)
 	since := p.f.rec.Now()
@@ -95,9 +94,6 @@ func (p *user) doWith(of history.Op, do func(context.Context, func(context.Conte
 	switch {
 	case ended == 0:
 		p.eventCheck.fails(l.Path, err)
-		if of.Recipe == history.Semaphore {
-			l.Permits = p.f.permits(l)
-		}
 		p.judgeError(ctx, err, since, l)
 	case p.unheard(ended) > p.f.term(p.name):
 		p.f.report("P7", l.Path, fmt.Sprintf("%s: Do returned %v after its function", p.name, p.f.rec.Now()-ended))
@@ -175,7 +171,7 @@ func takeReentrant(p *user, l Lock, r *rand.Rand) {
 	case 0:
 		t.lock, t.try = re.TryLock, true
 	case never:
-		p.doWith(t.op, re.Do, r)
+		p.doWith(l, t.op, re.Do, r)
 		return
 	}
 	t.inside = func(hold *zklock.Hold, outer *history.Handle) *history.Handle {
@@ -370,7 +366,7 @@ func takeRW(p *user, l Lock, r *rand.Rand) {
 	t := taking{op: history.Op{Recipe: l.Recipe, Path: l.Path, Shared: r.IntN(3) > 0}}
 	kind := p.kind(r.IntN(6), 0, never)
 	if kind == never {
-		p.doWith(t.op, func(ctx context.Context, fn func(context.Context) error) error {
+		p.doWith(l, t.op, func(ctx context.Context, fn func(context.Context) error) error {
 			return zklock.Do(ctx, p.locker(l, t.op.Shared), fn)
 		}, r)
 		return
@@ -424,7 +420,7 @@ func takePermits(p *user, l Lock, r *rand.Rand) {
 	l.Permits = p.f.permits(l)
 	kind := p.kind(r.IntN(6), 0, never)
 	if kind == never {
-		p.doWith(history.Op{Recipe: l.Recipe, Path: l.Path, Group: -1}, func(ctx context.Context, fn func(context.Context) error) error {
+		p.doWith(l, history.Op{Recipe: l.Recipe, Path: l.Path, Group: -1}, func(ctx context.Context, fn func(context.Context) error) error {
 			return zklock.Do(ctx, p.locker(l, false), fn)
 		}, r)
 		return

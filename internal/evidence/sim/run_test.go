@@ -3,12 +3,14 @@
 package sim
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/evidence/history"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -60,6 +62,35 @@ func TestAProcessThatRestsAsksTheQuorumOnlyAfterItHasConnected(t *testing.T) {
 					}
 					require.Equal(t, zktest.Pass, f.meet(req))
 				}
+				require.Len(t, f.broken, c.want)
+			})
+		})
+	}
+}
+
+// An acquire is judged by the number of permits that it used, which is not always the number that clients use when it fails.
+func TestARefusalIsJudgedByTheNumberOfItsCall(t *testing.T) {
+	const path = "/locks/a"
+	for name, c := range map[string]struct{ used, want int }{
+		"the number was changed":     {1, 0},
+		"the number was not changed": {2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.Options{})
+				client, err := zklock.Connect(t.Context(), srv.Addrs(), &zklock.Options{Dialer: srv.Dial})
+				require.NoError(t, err)
+				defer client.Close()
+				f := &fleet{plan: &Plan{Hold: time.Second}, rec: history.NewRecorder(), said: map[string]int{path: c.used}, limits: map[string][]limit{path: {{0, 2}}}}
+				p := &user{
+					process: &process{f: f, open: map[*history.Handle]struct{}{}}, client: client, alive: t.Context(),
+					eventCheck: &eventCheck{report: f.report, lenient: true},
+				}
+				l := Lock{Recipe: history.Semaphore, Path: path, Permits: c.used}
+				p.doWith(l, history.Op{Recipe: l.Recipe, Path: path, Group: -1}, func(context.Context, func(context.Context) error) error {
+					f.said[path] = 2
+					return zklock.ErrMismatch
+				}, stream(1, "refusal"))
 				require.Len(t, f.broken, c.want)
 			})
 		})
