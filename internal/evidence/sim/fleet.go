@@ -74,6 +74,7 @@ type process struct {
 	alive   context.Context // done when the process ends
 	die     context.CancelFunc
 	skew    atomic.Int64 // skew of its wall clock
+	calls   atomic.Int64 // the number of unfinished operations
 
 	mu     sync.Mutex
 	users  []*user                      // guarded by mu: the last one of each seat

@@ -68,6 +68,44 @@ func TestAProcessThatRestsAsksTheQuorumOnlyAfterItHasConnected(t *testing.T) {
 	}
 }
 
+// A client may read as often as its callers need, even if most of them have ended their calls by then.
+func TestACrowdMayReadOften(t *testing.T) {
+	for name, c := range map[string]struct {
+		callers, reads, later int // callers that each read, and reads of one caller after that
+		want                  int // violations
+	}{
+		"one caller":                         {1, 199, 0, 0},
+		"one caller again and again":         {1, 199, 1, 1},
+		"a crowd":                            {60, 3, 100, 0},
+		"a crowd, and one of it without end": {60, 3, 60*callerRepeats - 180, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fleet{rec: history.NewRecorder()}
+				p := &process{f: f, name: "c0.0", open: map[*history.Handle]struct{}{}}
+				f.procs = []*process{p}
+				read := func() {
+					f.countRepeats(&zktest.Request{Op: zktest.OpGetData, Path: "/locks/a/leases", Client: p.name})
+				}
+				var crowd []*history.Handle
+				for range c.callers {
+					crowd = append(crowd, p.begin(history.Op{}))
+				}
+				for range c.callers * c.reads {
+					read()
+				}
+				for _, op := range crowd[1:] {
+					p.done(op)
+				}
+				for range c.later {
+					read()
+				}
+				require.Len(t, f.broken, c.want)
+			})
+		})
+	}
+}
+
 // An acquire is judged by the number of permits that it used, which is not always the number that clients use when it fails.
 func TestARefusalIsJudgedByTheNumberOfItsCall(t *testing.T) {
 	const path = "/locks/a"

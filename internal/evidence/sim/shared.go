@@ -189,8 +189,8 @@ type repeats struct {
 	count  map[repeated]*repetition
 }
 
-// repetition counts how often a request was sent, up to a limit.
-type repetition struct{ n, limit int }
+// repetition counts how often a request was sent. callers is the largest number of calls that the client had meanwhile.
+type repetition struct{ n, callers int }
 
 type repeated struct {
 	client, path string
@@ -218,14 +218,12 @@ func (f *fleet) countRepeats(req *zktest.Request) {
 	key := repeated{req.Client, req.Path, req.Op, req.Watch}
 	sent := f.often.count[key]
 	if sent == nil {
-		sent = &repetition{limit: mostRepeats}
+		sent = new(repetition)
 		f.often.count[key] = sent
 	}
-	if sent.n++; sent.n != sent.limit {
-		return
-	}
-	if more := callerRepeats * f.callers(req.Client); more > sent.limit {
-		sent.limit = more
+	sent.n++
+	sent.callers = max(sent.callers, f.callers(req.Client)) // most of a crowd may have ended their calls since they read
+	if sent.n != max(mostRepeats, callerRepeats*sent.callers) {
 		return
 	}
 	f.broken = append(f.broken, history.Violation{Rule: "P9", Path: req.Path, At: f.rec.Now(), Text: fmt.Sprintf("%s sends %v of it %d times in a second", req.Client, req.Op, sent.n)})
@@ -237,8 +235,5 @@ func (f *fleet) callers(client string) int {
 	if i < 0 {
 		return 0
 	}
-	p := f.procs[i]
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.open)
+	return int(f.procs[i].calls.Load())
 }

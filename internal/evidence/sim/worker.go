@@ -21,6 +21,7 @@ func (p *process) begin(op history.Op) *history.Handle {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.open[h] = struct{}{}
+	p.calls.Store(int64(len(p.open)))
 	return h
 }
 
@@ -28,6 +29,7 @@ func (p *process) done(h *history.Handle) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.open, h)
+	p.calls.Store(int64(len(p.open)))
 }
 
 // taking is one acquire: its record and the function to call.
