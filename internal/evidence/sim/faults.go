@@ -171,7 +171,7 @@ func mute(f *fleet, i int) func() {
 
 // overload makes a member refuse a part of the requests. It returns the function that ends this.
 func overload(f *fleet, i int) func() {
-	all := newThrottle(stream(f.plan.Seed, "throttle"))
+	all := newThrottle(stream(f.plan.Seed, "throttle"), f.refusals)
 	return f.srv.Intercept(func(q *zktest.Request) zktest.Verdict {
 		if q.Member == i {
 			return all.judge(q)

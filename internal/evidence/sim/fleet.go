@@ -28,6 +28,7 @@ type fleet struct {
 	// exhausted has the directories, by czxid, whose counter was set. Only the operator's stream uses it.
 	exhausted map[int64]bool
 	gauge     *gauge       // the measurements of a healthy run; nil otherwise
+	refusals  *refusals    // of its throttles
 	handshake atomic.Int64 // how long servers take to begin with a TLS handshake
 
 	stop  chan struct{}      // closed when no new operation may start

@@ -98,7 +98,7 @@ func keep(all map[string][]fault, pattern *regexp.Regexp) {
 
 // throttled makes servers refuse half of the requests for a while. This does not excuse a delay of any client.
 func throttled(f *fleet, r *rand.Rand) reach {
-	serve := f.srv.Intercept(newThrottle(r).judge)
+	serve := f.srv.Intercept(newThrottle(r, f.refusals).judge)
 	time.Sleep(f.long(r))
 	serve()
 	return only()

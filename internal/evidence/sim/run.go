@@ -36,7 +36,7 @@ func Run(tb zktest.TB, p *Plan) *Result {
 	end, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	f := &fleet{
-		plan: p, rec: history.NewRecorder(), stop: make(chan struct{}), end: end,
+		plan: p, rec: history.NewRecorder(), refusals: newRefusals(), stop: make(chan struct{}), end: end,
 		sessions: map[int64]string{}, contacts: newContacts(p.shortest()), forced: map[int64]bool{}, ended: map[int64]time.Duration{}, ambiguous: map[int64]bool{}, robbed: map[int64]time.Duration{}, exhausted: map[int64]bool{}, known: map[string]int64{}, fenced: map[string]int64{},
 		at: map[string]int{}, busy: map[string]time.Duration{}, said: map[string]int{}, evicted: map[string]time.Duration{}, written: map[string]bool{}, refused: map[string]bool{}, limits: map[string][]limit{}, faults: map[string]int{},
 	}

@@ -17,14 +17,24 @@ const maxRefusals = 3
 
 // throttle makes servers refuse a part of the requests. A request that is retried succeeds eventually.
 type throttle struct {
+	*refusals
+	dice *rand.Rand // guarded by mu
+}
+
+// refusals are what all throttles of a run have refused. If each counted alone, one that begins shortly after another has ended could
+// refuse the same request again, more often than the client repeats it.
+type refusals struct {
 	mu      sync.Mutex
-	dice    *rand.Rand             // guarded by mu
 	row     map[string]int         // guarded by mu: the number of consecutive refusals of the same request of a client
 	creates map[string][]time.Time // guarded by mu: the times of a client's last refused creates in a directory, at most maxRefusals
 }
 
-func newThrottle(r *rand.Rand) *throttle {
-	return &throttle{dice: rand.New(rand.NewPCG(r.Uint64(), r.Uint64())), row: map[string]int{}, creates: map[string][]time.Time{}}
+func newRefusals() *refusals {
+	return &refusals{row: map[string]int{}, creates: map[string][]time.Time{}}
+}
+
+func newThrottle(r *rand.Rand, earlier *refusals) *throttle {
+	return &throttle{refusals: earlier, dice: rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))}
 }
 
 // createWindow is the time in which at most maxRefusals creates of a client in a directory are refused. Creates come from several

@@ -32,7 +32,7 @@ func TestAThrottleRefusesFewAttemptsInARow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				for seed := range uint64(50) {
-					throttled := newThrottle(rand.New(rand.NewPCG(seed, seed)))
+					throttled := newThrottle(rand.New(rand.NewPCG(seed, seed)), newRefusals())
 					row, longest := 0, 0
 					for n := range 100 {
 						if throttled.judge(attempt(n)) == zktest.Pass {
@@ -46,5 +46,24 @@ func TestAThrottleRefusesFewAttemptsInARow(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A throttle that begins when another has ended continues to count.
+func TestThrottlesOfARunCountTogether(t *testing.T) {
+	write := &zktest.Request{Op: zktest.OpMulti, Ops: []zktest.Op{zktest.OpCheck, zktest.OpSetData}, Paths: []string{"/locks/a/x", "/fence"}}
+	for seed := range uint64(50) {
+		r, earlier := rand.New(rand.NewPCG(seed, seed)), newRefusals()
+		row, longest := 0, 0
+		for range 100 {
+			throttled := newThrottle(r, earlier)
+			for range 3 {
+				if row++; throttled.judge(write) == zktest.Pass {
+					row = 0
+				}
+				longest = max(longest, row)
+			}
+		}
+		require.LessOrEqual(t, longest, maxRefusals)
 	}
 }
