@@ -117,8 +117,7 @@ func (l *Link) dialed() (fails int) {
 	return fails
 }
 
-// adopt makes a connection whose server is first, for now, the current one. It closes the previous one, which the client library
-// leaves open after an expiry.
+// adopt makes a connection whose server is first, for now, the current one. It closes the previous one.
 func (l *Link) adopt(r *race, first *attempt) (net.Conn, error) {
 	px := newProxy(l, r, first.conn)
 	old, ok := l.replace(px)

@@ -90,6 +90,27 @@ func TestARefusedSessionHasExpired(t *testing.T) {
 	})
 }
 
+// The client library does not close a connection on which it learns that its session has expired.
+func TestAConnectionEndsWithAnExpiredSession(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		w.Close()
+		second := wire(t, l)
+		_, _ = second.Write(connectRequest(7))
+		second.sessionAsked(t)
+		require.NoError(t, second.says(greetingOf(0, 0)))
+		select {
+		case _, ok := <-second.frames:
+			assert.False(t, ok, "the server sees its end")
+		case <-time.After(term):
+			assert.Fail(t, "the connection is open")
+		}
+		third := wire(t, l)
+		third.greet(t, 0, 8)
+		assert.Equal(t, int64(8), l.Carried().ID)
+	})
+}
+
 func TestAnExpiredReplyEndsSessionAndConnection(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)

@@ -560,6 +560,9 @@ func (px *proxy) welcome(frame []byte) error {
 		px.room.setSlice(s.Lease.Term() / 20)
 	}
 	px.mu.Unlock()
+	if s == nil && err == nil {
+		px.hangUp() // the client library, which still reads the reply, leaves the connection open when the session has expired
+	}
 	return err
 }
 
