@@ -5,6 +5,7 @@
 package bubble
 
 import (
+	"bytes"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -41,7 +42,7 @@ func run(t *testing.T, limit, still time.Duration, fn func(t *testing.T)) {
 		select {
 		case reason := <-over:
 			if reason != nil {
-				t.Errorf("the bubble ends with: %v", reason)
+				t.Errorf("the bubble ends with: %v; goroutines:\n%s", reason, stacksInBubbles())
 			}
 			if t.Failed() {
 				t.FailNow()
@@ -90,4 +91,18 @@ func inMinutes(t *testing.T, limit time.Duration, minutes *atomic.Int64, fn func
 func Stacks() []byte {
 	all := make([]byte, 64<<10)
 	return all[:runtime.Stack(all, true)]
+}
+
+// stacksInBubbles is like Stacks without the goroutines outside of bubbles, which are many if tests run in parallel.
+func stacksInBubbles() []byte {
+	all := make([]byte, 8<<20)
+	all = all[:runtime.Stack(all, true)]
+	var inside [][]byte
+	for stack := range bytes.SplitSeq(all, []byte("\n\n")) {
+		if head, _, _ := bytes.Cut(stack, []byte("\n")); bytes.Contains(head, []byte("synctest bubble")) {
+			inside = append(inside, stack)
+		}
+	}
+	text := bytes.Join(inside, []byte("\n\n"))
+	return text[:min(len(text), 64<<10)]
 }
