@@ -383,6 +383,10 @@ type noGuard struct{}
 // the responses say which operation it was. If the error wraps ErrInvalid, nothing was sent: the
 // operations and the guard do not fit into one request (1 MB).
 //
+// A server that throttles can refuse the whole request. Multi then sends it again, up to five times
+// in a third of a second plus five round trips. If the last one is refused too, Multi returns an
+// error that wraps none of these, and nothing was done.
+//
 // Multi costs one write, like zk.Conn.Multi. The guard adds to it one operation, which only reads, for
 // each of the hold's nodes: more than one for LockAll and for several permits.
 func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
