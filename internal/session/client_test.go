@@ -329,6 +329,7 @@ func TestServersAreAskedOnceWhetherTheyAreKeepers(t *testing.T) {
 		} {
 			virtual(t, zktest.Options{Flavor: flavor}, func(t *testing.T, srv *zktest.Server) {
 				cl := startClient(t, srv, "a")
+				synctest.Wait() // its first heartbeat has been answered
 				srv.Next(1, first, zktest.OpExists)
 				for i := range 3 {
 					if i == 1 {
