@@ -144,9 +144,29 @@ func (l *Lease) TakenBack(sent Instant, timeout, dialed time.Duration) *Run {
 	defer l.mu.Unlock()
 	l.timeout = min(l.timeout, timeout)
 	l.dialed = dialed
-	l.run = &Run{l: l, beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}
+	l.run = &Run{l: l, blind: l.run != nil && (l.run.blind || l.run.sender.proves), beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}
 	l.run.sender.begun = l.run.atRandom(sent)
 	return l.run
+}
+
+// Sighted records that a transaction on this connection has found the nodes that heartbeats check. What transactions have shown meanwhile
+// counts now.
+func (r *Run) Sighted() {
+	l := r.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.run == r {
+		r.sighted()
+	}
+}
+
+// sighted is Sighted, called with mu held.
+func (r *Run) sighted() {
+	if r.blind {
+		r.blind = false
+		r.l.prove(r.shown, r.under)
+		r.l.transactionEnded()
+	}
 }
 
 // prove records that a touch is proven if the leader's half tick is at most under, and if the touch is newer than the last one. It
@@ -240,6 +260,12 @@ type Run struct {
 	beats []*beat // the heartbeats that can still prove something
 	heard Instant // the newest touch that was heard
 	since Instant // when it became known that the first touch of the run was heard
+
+	// blind is true until a transaction on this connection has found the nodes that heartbeats check. Somebody may have deleted them while
+	// the client had no connection, so until then no transaction extends a hold.
+	blind bool
+	shown Instant       // the newest touch that a transaction has shown while the run was blind
+	under time.Duration // the longest half tick with which shown is proven
 
 	sender sender
 }
@@ -355,9 +381,19 @@ func (r *Run) conclude(sent Instant) {
 	switch half := r.l.halfTick(); {
 	case !ok:
 	case !r.settled().After(sent.Mono):
-		r.l.prove(touch, half)
+		r.prove(touch, half)
 	case r.joins():
-		r.l.prove(touch, min(half, r.l.under))
+		r.prove(touch, min(half, r.l.under))
+	}
+}
+
+// prove is Lease.prove, once the run is not blind.
+func (r *Run) prove(touch Instant, under time.Duration) {
+	switch {
+	case !r.blind:
+		r.l.prove(touch, under)
+	case touch.Mono.After(r.shown.Mono):
+		r.shown, r.under = touch, under
 	}
 }
 

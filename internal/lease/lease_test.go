@@ -356,6 +356,45 @@ func TestAReconnectCountsFromTheLeadersFirstReplyOnThatConnection(t *testing.T) 
 	})
 }
 
+// Somebody may have deleted our nodes while there was no connection. Until a heartbeat has found them, transactions extend no hold.
+//
+//zklock:promise P2.2
+func TestANewConnectionExtendsNothingUntilOurNodesAreFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		kept       bool // a node is kept before the reconnect
+		reconnects int
+		after      func(l *session)
+		counts     bool
+	}{
+		"no node is kept":                      {false, 1, func(*session) {}, true},
+		"a node is kept":                       {true, 1, func(*session) {}, false},
+		"it is found":                          {true, 1, func(l *session) { l.run.Sighted() }, true},
+		"there are two reconnects":             {true, 2, func(*session) {}, false},
+		"it is found after the second":         {true, 2, func(l *session) { l.run.Sighted() }, true},
+		"no node is kept any more":             {true, 1, func(l *session) { l.Next(false) }, true},
+		"it is found on an earlier connection": {true, 1, func(l *session) { found := l.run; l.takenBack(); l.op(OfQuorum); found.Sighted() }, false},
+	} {
+		leaseAt(t, 0, func(l *session) {
+			begun := l.now()
+			l.Next(c.kept)
+			for range c.reconnects {
+				time.Sleep(time.Second)
+				asked := l.takenBack()
+				l.op(OfQuorum)
+				if c.counts {
+					begun = asked
+				}
+			}
+			ended := l.TransactionEnd()
+			c.after(l)
+			require.Equal(t, l.now().Since(begun), l.provenSince(), name)
+			if c.kept && c.counts {
+				<-ended // who waits for a proof looks again
+			}
+		})
+	}
+}
+
 // A deposed leader can continue a run without a gap for a long time. The next leader counts only from its own start.
 //
 //zklock:promise P2.1 A5

@@ -18,6 +18,9 @@ type Request struct {
 	beats []*beat // the heartbeats for which it is pending: the one that it is a step of, and those for which it also counts as a touch
 }
 
+// Sighted is Run.Sighted for the connection on which the request was sent.
+func (q Request) Sighted() { q.of.Sighted() }
+
 // An aim is what a request is sent for.
 type aim interface {
 	// begin records that the request is sent.
@@ -83,6 +86,9 @@ func (l *Lease) Next(prove bool) (Request, time.Duration) {
 	}
 	l.run.forget(now)
 	l.run.sender.keep(prove, now.Mono.Add(l.pause()))
+	if !prove {
+		l.run.sighted() // there is no node to find
+	}
 	req, at := l.run.due(now, prove)
 	if req.Step != Nothing {
 		l.run.send(&req, now)

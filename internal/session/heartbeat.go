@@ -239,7 +239,11 @@ func (b *beats) send(req lease.Request, now time.Time) {
 			if err == nil {
 				b.kept.found(nodes)
 			}
-			end(b.kept.confirmed(nodes, answers, err))
+			err = b.kept.confirmed(nodes, answers, err)
+			if err == nil { // otherwise the nodes behind the missing one were not checked
+				req.Sighted()
+			}
+			end(err)
 		})
 	case lease.Sync:
 		sendBeat(b.requests, s, frames.Sync("/"), readNothing, func(_ struct{}, err error) { end(err) })

@@ -67,6 +67,11 @@ var Table = []Mutant{
 		Test:  Test{"internal/evidence/promises", "TestAKeeperWithoutALeaderGivesNoSession"},
 	},
 	{
+		Name: "any transaction on a new connection extends holds", Origin: "our first version; found by the simulator with seed 117696774340842",
+		Edits: []Edit{{"internal/lease/lease.go", "case !r.blind:", "case true:"}},
+		Test:  Test{"internal/evidence/promises", "TestAHoldWhoseNodeWasDeletedIsNotExtendedByOtherRequests"},
+	},
+	{
 		Name: "a Keeper is asked for container nodes", Origin: "our first version; found by the simulator with seed 117696002785482",
 		Edits: []Edit{{"internal/session/support.go", "found := err == nil", "found := false"}},
 		Test:  Test{"internal/evidence/promises", "TestOnAKeeperANewDirectoryCostsNoHold"},

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promises_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zklock-go/zklock/zktest"
+)
+
+// Somebody deletes the node of a hold while its client has no connection. Each connection that follows is lost before the client learns of
+// it, after a transaction for another lock has been answered. The transaction proves the session, but not that the node exists.
+//
+//zklock:promise P2.2
+func TestAHoldWhoseNodeWasDeletedIsNotExtendedByOtherRequests(t *testing.T) {
+	virtual(t, zktest.Options{Servers: 3, Latency: fixed(5 * time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		c := connect(t, srv, "a", term)
+		hold, err := c.Mutex("/locks/a").Lock(t.Context())
+		require.NoError(t, err)
+		other, err := c.Mutex("/locks/b").Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(term)
+		concerns := func(p string) bool { return strings.HasPrefix(p, "/locks/a/") }
+		remove := srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpSetWatches || concerns(r.Path) || slices.ContainsFunc(r.Paths, concerns) {
+				return zktest.LoseReply
+			}
+			return zktest.Pass
+		})
+		srv.DropConnections()
+		require.NoError(t, srv.DeleteNode(hold.Node()))
+		for began := time.Now(); hold.Context().Err() == nil; time.Sleep(term / 200) {
+			require.Less(t, time.Since(began), term)
+			_ = other.Confirm(t.Context())
+		}
+		remove()
+		_ = other.Unlock(t.Context()) // it may be lost, because heartbeats check both nodes in one transaction
+	})
+}
