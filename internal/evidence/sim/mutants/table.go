@@ -173,7 +173,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a reconnect to the same session renews the lease", Origin: "on real servers, a leader that was cut off lets its clients reconnect",
-		Edits: []Edit{{"internal/lease/lease.go", "\tl.run = &Run{l: l, beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}\n", "\tl.prove(sent, l.halfTick())\n\tl.run = &Run{l: l, beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}\n"}},
+		Edits: []Edit{{"internal/lease/lease.go", "\tl.timeout = min(l.timeout, timeout)\n\tl.dialed = dialed\n", "\tl.timeout = min(l.timeout, timeout)\n\tl.dialed = dialed\n\tl.prove(sent, l.halfTick())\n"}},
 		Test:  Test{"internal/lease", "TestAReconnectCountsFromTheLeadersFirstReplyOnThatConnection"},
 	},
 	{
