@@ -144,7 +144,8 @@ func (l *Lease) TakenBack(sent Instant, timeout, dialed time.Duration) *Run {
 	defer l.mu.Unlock()
 	l.timeout = min(l.timeout, timeout)
 	l.dialed = dialed
-	l.run = &Run{l: l, blind: l.run != nil && (l.run.blind || l.run.sender.proves), beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}
+	blind := l.run != nil && (l.run.blind || l.run.sender.proves)
+	l.run = &Run{l: l, blind: blind, beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}
 	l.run.sender.begun = l.run.atRandom(sent)
 	return l.run
 }

@@ -178,12 +178,12 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a run of heartbeats continues on the next connection", Origin: "design: a deposed leader continues a run without a gap while the next leader lets the session expire",
-		Edits: []Edit{{"internal/lease/lease.go", "\tl.run = &Run{l: l, beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}\n", "\told := l.run\n\tl.run = &Run{l: l, beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}\n\tif old != nil {\n\t\tl.run.heard, l.run.since = old.heard, old.since\n\t}\n"}},
+		Edits: []Edit{{"internal/lease/lease.go", "\tblind := l.run != nil", "\told := l.run\n\tblind := l.run != nil"}, {"internal/lease/lease.go", "\tl.run.sender.begun = l.run.atRandom(sent)\n", "\tl.run.sender.begun = l.run.atRandom(sent)\n\tif old != nil {\n\t\tl.run.heard, l.run.since = old.heard, old.since\n\t}\n"}},
 		Test:  Test{"internal/lease", "TestARunExtendsNoProofAcrossConnections"},
 	},
 	{
 		Name: "a reconnect is taken to mean that the leader has counted a touch", Origin: "design: the leader's reply can be to an earlier request",
-		Edits: []Edit{{"internal/lease/lease.go", "\tl.run = &Run{l: l, beats", "\tl.run = &Run{l: l, heard: sent, since: got, beats"}},
+		Edits: []Edit{{"internal/lease/lease.go", "\tl.run = &Run{l: l, blind: blind, beats", "\tl.run = &Run{l: l, blind: blind, heard: sent, since: got, beats"}},
 		Test:  Test{"internal/lease", "TestAReconnectIsNotConfirmedByItsOwnReply"},
 	},
 	{
