@@ -619,7 +619,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "a proof that joins one with a shorter tick counts as one with the longer", Origin: "nearly our version: the first client's tick can be too short",
-		Edits: []Edit{{"internal/lease/lease.go", "r.l.prove(touch, min(half, r.l.under))", "r.l.prove(touch, half)"}},
+		Edits: []Edit{{"internal/lease/lease.go", "r.prove(touch, min(half, r.l.under))", "r.prove(touch, half)"}},
 		Test:  Test{"internal/lease", "TestALongerTickIsProvenBySettledRunsOnly"},
 	},
 	// The following are wake-ups that are missed only if another goroutine runs between two statements.
