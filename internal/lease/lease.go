@@ -150,8 +150,8 @@ func (l *Lease) TakenBack(sent Instant, timeout, dialed time.Duration) *Run {
 	return l.run
 }
 
-// Sighted records that a transaction on this connection has found the nodes that heartbeats check. What transactions have shown meanwhile
-// counts now.
+// Sighted records that a transaction on this connection has found the nodes that heartbeats check; of more than about a hundred, those whose
+// turn it was. What transactions have shown meanwhile counts now.
 func (r *Run) Sighted() {
 	l := r.l
 	l.mu.Lock()
