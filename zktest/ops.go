@@ -4,6 +4,7 @@ package zktest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -161,13 +162,13 @@ func modeOf(r *call) (createMode, bool) {
 	return m, true
 }
 
-// protected reports whether clients cannot delete the path.
-func protected(path string) bool {
-	return path == "/" || path == systemPath || path == systemPath+"/config" || path == quotaPath
+// protects reports whether clients cannot delete the path.
+func (f Flavor) protects(path string) bool {
+	return path == "/" || slices.Contains(f.systemNodes(), path)
 }
 
 func (v *view) prepareDelete(r *call, ids []identity) (change, int32) {
-	if !strings.Contains(r.path, "/") || strings.IndexByte(r.path, 0) >= 0 || protected(r.path) {
+	if !strings.Contains(r.path, "/") || strings.IndexByte(r.path, 0) >= 0 || v.opts.Flavor.protects(r.path) {
 		return change{}, CodeBadArguments
 	}
 	parentPath := canonical(r.path[:strings.LastIndexByte(r.path, '/')])
