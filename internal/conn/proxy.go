@@ -561,7 +561,7 @@ func (px *proxy) welcome(frame []byte) error {
 	}
 	px.mu.Unlock()
 	if s == nil && err == nil {
-		px.hangUp() // the client library, which still reads the reply, leaves the connection open when the session has expired
+		px.hangUp() // the session has expired: the client library reads this reply, but does not close the connection
 	}
 	return err
 }

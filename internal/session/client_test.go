@@ -321,8 +321,8 @@ func TestDirectoriesAreMade(t *testing.T) {
 	}
 }
 
-// TestServersAreAskedOnceWhetherTheyAreKeepers has the first question fail in one of several ways.
-func TestServersAreAskedOnceWhetherTheyAreKeepers(t *testing.T) {
+// TestServersAreAskedOnceWhetherTheyAreClickHouse has the first question fail in one of several ways.
+func TestServersAreAskedOnceWhetherTheyAreClickHouse(t *testing.T) {
 	for _, flavor := range []zktest.Flavor{zktest.ZooKeeper38, zktest.ZooKeeper39, zktest.Keeper} {
 		for name, first := range map[string]zktest.Verdict{
 			"answered": zktest.Pass, "throttled": zktest.Answer(frames.CodeThrottled), "lost": zktest.LoseReply, "not permitted": zktest.Answer(frames.CodeNoAuth),
@@ -335,9 +335,9 @@ func TestServersAreAskedOnceWhetherTheyAreKeepers(t *testing.T) {
 					if i == 1 {
 						srv.ResetCounts()
 					}
-					keepers, err := Persist(t.Context(), cl.Requests, func(s *Session) (bool, error) { return cl.AreKeepers(t.Context(), s) })
+					is, err := Persist(t.Context(), cl.Requests, func(s *Session) (bool, error) { return cl.OnClickHouse(t.Context(), s) })
 					require.NoError(t, err, name)
-					require.Equal(t, flavor == zktest.Keeper && name != "not permitted", keepers, "%v, %s", flavor, name)
+					require.Equal(t, flavor == zktest.Keeper && name != "not permitted", is, "%v, %s", flavor, name)
 				}
 				require.Zero(t, srv.Requests()[zktest.OpExists], name)
 			})

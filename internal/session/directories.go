@@ -85,17 +85,17 @@ func (d *Directories) makeNode(ctx context.Context, s *Session, dir string, acl 
 	return err
 }
 
-// lacksContainers reports whether the servers are known to lack container nodes. It asks before the client's first request for one
-// whether they are Keepers.
+// lacksContainers reports whether the servers are known to lack container nodes. Before the client's first request for one, it asks
+// whether they are ClickHouse Keeper's.
 func (d *Directories) lacksContainers(ctx context.Context, s *Session) (bool, error) {
-	if d.containers.isKnown() || d.containers.isMissing() {
-		return d.containers.isMissing(), nil
+	if missing := d.containers.isMissing(); missing || d.containers.isKnown() {
+		return missing, nil
 	}
-	keepers, err := d.Requests.AreKeepers(ctx, s)
-	if keepers {
+	is, err := d.Requests.OnClickHouse(ctx, s)
+	if is {
 		d.judge(frames.ErrUnimplemented, s.Attachment())
 	}
-	return keepers, err
+	return is, err
 }
 
 // judge handles the outcome of a request for a container node.

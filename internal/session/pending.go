@@ -108,7 +108,7 @@ func (pc *PendingCreates) settleAll(ctx context.Context, s *Session) (certain bo
 	pc.mu.Lock()
 	all := slices.Clone(pc.all)
 	pc.mu.Unlock()
-	listings := map[string]look{} // also those that failed: many creates can be pending in a directory
+	listings := map[string]listingOrErr{} // also those that failed: many creates can be pending in a directory
 	var gone []*PendingCreate
 	for _, g := range all {
 		l, known := listings[g.Dir]
@@ -130,16 +130,16 @@ func (pc *PendingCreates) settleAll(ctx context.Context, s *Session) (certain bo
 	return pc.forget(gone), err
 }
 
-// look is the result of listing a directory in a search.
-type look struct {
+// listingOrErr is the result of listing a directory in a search.
+type listingOrErr struct {
 	names []string
 	err   error
 }
 
 // list lists a directory. A missing one has no children.
-func (pc *PendingCreates) list(ctx context.Context, s *Session, dir string) look {
+func (pc *PendingCreates) list(ctx context.Context, s *Session, dir string) listingOrErr {
 	l, err := pc.requests.ListAlone(ctx, s, dir)
-	return look{l.Names, outcome.IgnoreMissing(err)}
+	return listingOrErr{l.Names, outcome.IgnoreMissing(err)}
 }
 
 // settle removes g's node if it is among names. certain reports whether it can no longer appear.

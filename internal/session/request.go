@@ -44,7 +44,7 @@ type Requests struct {
 	Life       context.Context // canceled, with ErrClosed, when Close begins
 	CleanupCtx context.Context // canceled, with ErrClosed, when Close stops waiting for clean-up
 
-	keepers atomic.Pointer[bool] // the servers are Keepers; nil until one has replied: see AreKeepers
+	onClickHouse atomic.Pointer[bool] // whether the servers are ClickHouse Keeper's; nil until one has replied: see OnClickHouse
 }
 
 // CallerPath returns the directory dir in ZooKeeper as the caller passed it, for log lines.

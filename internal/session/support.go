@@ -73,21 +73,20 @@ func (su *support) judge(err error, on *conn.Attachment) (missing bool) {
 	return before < limit && su.hangUps >= limit
 }
 
-// keeperNode exists on the servers of ClickHouse Keeper since 22.10, and on no other server.
-const keeperNode = "/keeper/api_version"
+// clickHouseNode exists on the servers of ClickHouse Keeper since late 2022, and of RaftKeeper, which is derived from it.
+const clickHouseNode = "/keeper/api_version"
 
-// AreKeepers reports whether the servers are ClickHouse Keeper's. Until 2026 such servers close the connection on requests for container
-// nodes and on SetWatches, and a client that loses its connection to one loses its session, with all that it holds. So ask before
-// sending such a request.
-func (r *Requests) AreKeepers(ctx context.Context, s *Session) (bool, error) {
-	if known := r.keepers.Load(); known != nil {
+// OnClickHouse reports whether the servers are ClickHouse Keeper's. Until 2026 these close the connection on requests for container nodes
+// and on SetWatches. A client whose connection ends there loses its session, with all that it holds. So ask before such a request.
+func (r *Requests) OnClickHouse(ctx context.Context, s *Session) (bool, error) {
+	if known := r.onClickHouse.Load(); known != nil {
 		return *known, nil
 	}
-	_, err := r.Stat(ctx, s, keeperNode)
+	_, err := r.Stat(ctx, s, clickHouseNode)
 	if err != nil && !outcome.IsRefusal(err) {
 		return false, err
 	}
 	found := err == nil
-	r.keepers.Store(&found)
+	r.onClickHouse.Store(&found)
 	return found, nil
 }

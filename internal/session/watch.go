@@ -137,11 +137,11 @@ func (wt *watchTable) liveOrNew(key watchKey, life context.Context) (w *watch, k
 	return w, false, nil
 }
 
-// Probe asks a server whether it knows SetWatches, which costs two requests. A server other than a Keeper that hangs up on it may end
-// the session, so Probe is only for a new client that holds nothing.
+// Probe asks a server whether it knows SetWatches, which costs two requests. A server other than ClickHouse Keeper's that hangs up on it
+// may end the session, so Probe is only for a new client that holds nothing.
 func (ws *Watches) Probe(s *Session) {
-	if keepers, err := ws.requests.AreKeepers(ws.requests.Life, s); err != nil || keepers {
-		return // a Keeper does not restore sessions, so there is nothing to set again
+	if is, err := ws.requests.OnClickHouse(ws.requests.Life, s); err != nil || is {
+		return // ClickHouse Keeper does not restore sessions, so there are no watches to set again
 	}
 	ws.table.rearming.setWatches(s, 0, nil)
 }
