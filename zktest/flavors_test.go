@@ -127,6 +127,8 @@ func TestAKeeperHasItsOwnSystemNodes(t *testing.T) {
 		_, err = conn.Set("/keeper/api_version", nil, -1)
 		require.ErrorIs(t, err, zk.ErrBadArguments)
 		mustCreate(t, conn, "/keepers", 0)
+		mustCreate(t, conn, "/zookeeper", 0)
+		require.NoError(t, conn.Delete("/zookeeper", -1))
 		require.Len(t, srv.Tree(), 1)
 	}, zktest.Options{Servers: 3, Flavor: zktest.Keeper})
 }
