@@ -374,6 +374,20 @@ func TestAReleaseThatIsUncertainWithoutAFaultIsReported(t *testing.T) {
 	require.Equal(t, "P5", rules(Check(h, bounds)))
 }
 
+// A leader that has lost its quorum tells a client that its session has expired before it can commit the end.
+func TestANodeMayOutliveItsReleaseIfTheServersCannotEndTheSession(t *testing.T) {
+	h := handOff()
+	h.Ops[1].End, h.Ops[1].Freed = 349*ms, 351*ms
+	h.Txns[5] = Txn{Zxid: 15, Time: 400 * ms, Kind: Ended, Session: h.Txns[1].Session, Client: "b", Gone: []string{node("b", 1)}}
+	require.Equal(t, "P5", rules(Check(h, bounds)), "no fault")
+	h.Faults = []Window{{From: 330 * ms, To: 340 * ms}}
+	require.Empty(t, Check(h, bounds))
+	h.Txns[5].Time = 460 * ms
+	require.Equal(t, "P5", rules(Check(h, bounds)), "too long after the fault")
+	h.Txns[5] = deleted(15, 400, "b", node("b", 1))
+	require.Equal(t, "P5", rules(Check(h, bounds)), "it was deleted")
+}
+
 func TestAGrantWithoutANodeIsReported(t *testing.T) {
 	h := handOff()
 	h.Ops[0].Node, h.Ops[0].Clean = "", false
