@@ -38,6 +38,7 @@ type Lease struct {
 	ended   chan struct{} // closed when a transaction has ended; nil while nobody waits for that
 	replies replies
 	dialed  time.Duration // how long connecting to the current server took
+	began   time.Time     // when the session was created
 	follows bool          // there was a session before: others have probably lost theirs at the same time
 }
 
@@ -129,7 +130,7 @@ func (l *Lease) Created(sent Instant, dialed time.Duration) *Run {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.prove(sent, created)
-	l.dialed = dialed
+	l.began, l.dialed = got.Mono, dialed
 	l.run = &Run{l: l, heard: sent, since: got}
 	l.run.sender.spreads = l.follows
 	return l.run
@@ -210,12 +211,21 @@ func (l *Lease) isFresh(now Instant) bool {
 }
 
 // keepsUp reports whether heartbeats can keep a hold that is granted now. If replies wait at the servers, or vary as much, the next heartbeat
-// must prove the session in time although its replies take as long as usual. If the session replaces a lost one, a heartbeat must have
-// proven it before: after an outage all clients queue again, and the first replies do not show yet how long the queue becomes. It must be
+// must prove the session in time although its replies take as long as usual. After an outage, or if a fleet starts, all clients queue at
+// the same time, and their first replies do not show yet how long the servers' queue becomes. So if replies wait for long in a session's
+// first timeout, they must not become longer, and if the session replaces a lost one, a heartbeat must have proven it before. It must be
 // called with mu held.
 func (l *Lease) keepsUp(now time.Time) bool {
-	return l.replies.queued(now, l.timeout) <= 0 ||
-		(l.under < created || !l.follows) && l.newest(l.replies.usually(now, l.timeout)) >= l.period(now)
+	queued := l.replies.queued(now, l.timeout)
+	switch {
+	case queued <= 0:
+		return true
+	case l.follows && l.under == created:
+		return false
+	case queued > l.timeout/20 && now.Sub(l.began) < l.timeout && l.replies.grow(now, l.timeout):
+		return false
+	}
+	return l.newest(l.replies.usually(now, l.timeout)) >= l.period(now)
 }
 
 // Term returns the session's timeout: the smallest that was ever negotiated.

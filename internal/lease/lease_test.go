@@ -968,12 +968,14 @@ func TestNoLockIsGrantedThatAQueueWouldCostAgain(t *testing.T) {
 		l.replied(time.Millisecond)
 		require.True(t, l.Fresh())
 		for range 10 {
-			l.replied(400 * time.Millisecond)
+			l.replied(leaseTerm / 14)
 		}
-		require.False(t, l.Fresh(), "no heartbeat has come through the queue")
 		l.follows = false
+		require.False(t, l.Fresh(), "the queue becomes longer")
+		l.replied(leaseTerm / 15)
 		require.True(t, l.Fresh(), "no session was lost")
 		l.follows = true
+		require.False(t, l.Fresh(), "no heartbeat has come through the queue")
 		require.False(t, l.IsAmple())
 		time.Sleep(time.Second)
 		l.touches()
@@ -983,6 +985,7 @@ func TestNoLockIsGrantedThatAQueueWouldCostAgain(t *testing.T) {
 		for range 20 {
 			l.replied(leaseTerm / 8)
 		}
+		l.replied(leaseTerm / 9)
 		require.False(t, l.Fresh(), "the next heartbeat would take too long")
 		l.replied(time.Millisecond)
 		for range 10 {
@@ -990,6 +993,24 @@ func TestNoLockIsGrantedThatAQueueWouldCostAgain(t *testing.T) {
 		}
 		require.True(t, l.Fresh(), "the queue has ended")
 	})
+}
+
+// A queue that becomes longer delays a grant only if it is long, and in a session's first timeout: replies differ for many reasons.
+func TestAQueueThatBecomesLongerDelaysOnlyEarlyGrants(t *testing.T) {
+	for _, waits := range []time.Duration{leaseTerm / 30, leaseTerm / 15} {
+		leaseAt(t, 0, func(l *session) {
+			l.replied(time.Millisecond)
+			for range 10 {
+				l.replied(waits)
+			}
+			for d := time.Millisecond; time.Since(l.began) < 2*leaseTerm; d += time.Millisecond {
+				time.Sleep(leaseTerm / 10)
+				l.replied(waits + d)
+				l.prove(l.now(), 0)
+				require.Equal(t, waits < leaseTerm/20 || time.Since(l.began) >= leaseTerm, l.Fresh())
+			}
+		})
+	}
 }
 
 // A distant network is no queue: its replies always take as long, and every lock is granted that heartbeats can keep.

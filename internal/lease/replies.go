@@ -2,7 +2,10 @@
 
 package lease
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Evidence says what the reply to a request proves.
 type Evidence int
@@ -30,8 +33,9 @@ type replies struct {
 
 // usual is how long replies with one kind of evidence usually take.
 type usual struct {
-	d  time.Duration
-	at time.Time // when the last one arrived
+	d      time.Duration
+	at     time.Time // when the last one arrived
+	longer bool      // the last one took longer than they usually did before
 }
 
 // fastest is how long the fastest reply with one kind of evidence took, in the current period and in the one before.
@@ -95,6 +99,11 @@ func (r *replies) queued(now time.Time, timeout time.Duration) (d time.Duration)
 	return d
 }
 
+// grow reports whether the newest replies of the leader took longer than they usually did before, as in a queue that becomes longer.
+func (r *replies) grow(now time.Time, timeout time.Duration) bool {
+	return slices.ContainsFunc(r.usual[OfLeader:], func(u usual) bool { return u.longer && now.Sub(u.at) <= timeout })
+}
+
 // Distance returns how long replies take at least: see distance.
 func (l *Lease) Distance() time.Duration {
 	now := l.now()
@@ -118,6 +127,7 @@ func (u *usual) note(d time.Duration, now time.Time, timeout time.Duration) {
 	if now.Sub(u.at) > timeout {
 		u.d = d
 	}
+	u.longer = d > u.d
 	u.d += (d - u.d) / 4
 	u.at = now
 }
