@@ -499,9 +499,14 @@ func (b *book) checkRefusals(l *lock) {
 		if op.Behind > 0 {
 			b.checkBound(l, op, served)
 		}
-		if op.Outcome != Refused || b.restored(op.Call, op.Return) || op.Cohort && l.isAskedBeside(op) {
+		if op.Outcome != Refused || b.restored(op.Call, op.Return) {
 			continue
 		}
+		beside := l.beside(op)
+		if op.Cohort && slices.ContainsFunc(beside, func(o *Op) bool { return o.Cohort && o.Outcome != Refused }) {
+			continue // both may still be waiting for a common place
+		}
+		alone := !slices.ContainsFunc(beside, func(o *Op) bool { return !op.Cohort || !o.Cohort }) // a new node can only be its own
 		var others []time.Duration // until when each other contender counts
 		own, granted := int64(0), time.Duration(0)
 		for _, life := range all {
@@ -511,7 +516,7 @@ func (b *book) checkRefusals(l *lock) {
 			switch {
 			case life.created > op.Return || op.Shared && life.shared && life.downgraded == never:
 			case op.Behind > 0 && life.lock != b.waiting(l).path: // of a semaphore, only the callers in its queue count
-			case (life.lock == l.path || op.Behind > 0) && life.client == op.Client && life.created >= op.Call && life.op == nil && (own == 0 || own == life.czxid) && !l.isAskedBeside(op) && !b.mayCreateLate(l, op):
+			case (life.lock == l.path || op.Behind > 0) && life.client == op.Client && life.created >= op.Call && life.op == nil && (own == 0 || own == life.czxid) && alone && !b.mayCreateLate(l, op):
 				own = life.czxid // the transaction of the try's own nodes, if it created any
 			default:
 				others = append(others, until[life])
@@ -583,12 +588,14 @@ func (l *lock) served() map[string]time.Duration {
 	return turns
 }
 
-// isAskedBeside reports whether another goroutine of the process requested the lock at the same time. Then a new node can belong to
-// the other goroutine, or both may still be waiting for a common place.
-func (l *lock) isAskedBeside(op *Op) bool {
-	return slices.ContainsFunc(l.ops, func(o *Op) bool {
-		return o != op && o.Client == op.Client && o.Cohort == op.Cohort && (!op.Cohort || o.Outcome != Refused) && o.Call <= op.Return && o.Return >= op.Call
-	})
+// beside returns the calls of other goroutines of the process at the same time.
+func (l *lock) beside(op *Op) (ops []*Op) {
+	for _, o := range l.ops {
+		if o != op && o.Client == op.Client && o.Call <= op.Return && o.Return >= op.Call {
+			ops = append(ops, o)
+		}
+	}
+	return ops
 }
 
 // mayCreateLate reports whether a call of the process failed shortly before op, and the request that creates its node may have been under

@@ -225,6 +225,8 @@ func TestATryThatIsRefusedWithoutReasonIsReported(t *testing.T) {
 	beside := *own
 	beside.Ops = append(slices.Clone(own.Ops), Op{ID: 5, Recipe: Mutex, Path: "/l", Client: "d", Outcome: Failed, Call: 55 * ms, Return: 56 * ms})
 	require.Empty(t, Check(&beside, strict), "they are those of another goroutine")
+	beside.Ops[len(beside.Ops)-1].Cohort = true
+	require.Empty(t, Check(&beside, strict), "of a cohort's")
 	own.Txns[len(own.Txns)-3].Zxid = 18
 	require.Empty(t, Check(own, strict), "another of its process may be")
 
