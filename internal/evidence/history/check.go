@@ -507,7 +507,7 @@ func (b *book) checkRefusals(l *lock) {
 			continue // both may still be waiting for a common place
 		}
 		alone := !slices.ContainsFunc(beside, func(o *Op) bool { return !op.Cohort || !o.Cohort }) // a new node can only be its own
-		var others []time.Duration // until when each other contender counts
+		var others []time.Duration                                                                 // until when each other contender counts
 		own, granted := int64(0), time.Duration(0)
 		for _, life := range all {
 			if life.op != nil && life.op.Return <= op.Return {
