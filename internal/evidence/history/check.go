@@ -286,6 +286,7 @@ func (b *book) checkTurns(l *lock) {
 		if of := b.behind(l); of != nil {
 			taken = min(taken, of.asked(life))
 		}
+		since = b.delayedAgain(l, life, since, taken)
 		if idle, late := b.overdue(life.client, since, taken); late && !b.awaitsOthers(l, life) {
 			b.report("P7", l.path, since, nil, "%s (session %#x) had its turn and did not use it for %v", life.path, life.session, idle)
 		}

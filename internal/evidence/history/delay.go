@@ -63,6 +63,20 @@ func (b *book) excludesUntil(l *lock, life *life) time.Duration {
 	return seen + longest
 }
 
+// delayedAgain returns when the last lock-delay between since and until began for a node, or since if none did. A reader that waits for a
+// delay also waits for the one that another reader records behind it, for a writer of the Stranger between both.
+func (b *book) delayedAgain(l *lock, life *life, since, until time.Duration) time.Duration {
+	if !life.shared || max(b.lim.Delay, b.lim.LongestDelay) == 0 {
+		return since
+	}
+	for _, other := range l.lives {
+		if other.client == b.lim.Stranger && !other.shared && other.czxid > life.czxid && other.removed < until {
+			since = max(since, other.removed)
+		}
+	}
+	return since
+}
+
 // maybeForfeited reports whether a lock-delay may follow a node. This includes a node whose owner was granted the lock without
 // being notified, and nodes of a client without lock-delays.
 func (b *book) maybeForfeited(l *lock, life *life) bool {

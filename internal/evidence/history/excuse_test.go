@@ -390,6 +390,22 @@ func TestANodeMayOutliveItsReleaseIfTheServersCannotEndTheSession(t *testing.T) 
 	require.Equal(t, "P5", rules(Check(h, bounds)), "it was deleted")
 }
 
+// Two readers wait, and a writer of another library between them is lost.
+func TestAReaderMayWaitForTheDelayOfAWriterBehindIt(t *testing.T) {
+	h := readers()
+	h.Ops[3].Return, h.Ops[3].End, h.Ops[3].Freed = 185*ms, 189*ms, 191*ms
+	h.Txns[7].Time = 190 * ms
+	x := "/l/_c_x-__WRIT__0000000004"
+	h.Txns = append(h.Txns[:7], created(17, 60, "stranger", x), Txn{Zxid: 18, Time: 90 * ms, Kind: Ended, Session: session("stranger"), Client: "stranger", Gone: []string{x}}, deleted(19, 190, "d", h.Ops[3].Node))
+	lim := bounds
+	lim.Delay, lim.Stranger = 50*ms, "stranger"
+	require.Empty(t, Check(h, lim))
+	lim.Delay = 0
+	require.Equal(t, "P7", rules(Check(h, lim)))
+	lim.Delay, h.Txns[7].Client = 50*ms, "b"
+	require.Equal(t, "P7", rules(Check(h, lim)))
+}
+
 func TestAGrantWithoutANodeIsReported(t *testing.T) {
 	h := handOff()
 	h.Ops[0].Node, h.Ops[0].Clean = "", false
