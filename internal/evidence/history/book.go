@@ -271,11 +271,21 @@ func merge(ws []Window) []Window {
 
 // calm returns the longest period between from and to without a fault that affects the client.
 func (b *book) calm(client string, from, to time.Duration) time.Duration {
+	return b.calmAfter(client, from, to, 0)
+}
+
+// heeds is calm, where each period after a fault begins when the client has dialed a server again.
+func (b *book) heeds(client string, from, to time.Duration) time.Duration {
+	return b.calmAfter(client, from, to, b.lim.Redial)
+}
+
+// calmAfter is calm, where each period after a fault begins later by redial.
+func (b *book) calmAfter(client string, from, to, redial time.Duration) time.Duration {
 	longest, faults := time.Duration(0), b.faultsOf(client)
 	i, _ := slices.BinarySearchFunc(faults, from, func(w Window, t time.Duration) int { return cmp.Compare(w.To, t) })
 	for ; i < len(faults) && faults[i].From < to; i++ {
 		longest = max(longest, faults[i].From-from)
-		from = max(from, faults[i].To)
+		from = max(from, faults[i].To+redial)
 	}
 	return max(longest, to-from)
 }

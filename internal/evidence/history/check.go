@@ -127,15 +127,7 @@ func (b *book) excused(client string, gone, end time.Duration) bool {
 	if notice == 0 {
 		notice = b.lim.Foreign
 	}
-	if end-gone > b.lim.Foreign {
-		return false
-	}
-	for _, w := range b.faultsOf(client) {
-		if w.To > gone && w.To < end && end-w.To <= notice+b.lim.Redial && b.calm(client, gone, w.To) <= notice {
-			return true
-		}
-	}
-	return b.calm(client, gone, end) <= notice
+	return end-gone <= b.lim.Foreign && b.heeds(client, gone, end) <= notice
 }
 
 // checkLosses checks that no hold is lost while its node exists and its client has not had a fault for long.

@@ -67,7 +67,7 @@ func (b *book) besideALoss(l *lock, at time.Duration) bool {
 // shrunk reports whether the number of permits was reduced between from and to. An acquire that was granted just before that and
 // still has its place in the queue cannot be distinguished from one that waits for more permits.
 func (l *lock) shrunk(from, to time.Duration) bool {
-	return slices.ContainsFunc(l.resizes, func(r *Op) bool { return from <= r.Call && r.Call <= to && r.Weight < l.limit(from, from) })
+	return slices.ContainsFunc(l.resizes, func(r *Op) bool { return from <= r.Call && r.Call <= to && r.Weight < l.limit(from, r.Call) })
 }
 
 // acquireOf returns the common prefix of the names of all nodes of one acquire: for a semaphore, the place in the queue and the
@@ -136,7 +136,7 @@ func (b *book) checkRequests(l *lock) {
 			if op.End > 0 {
 				to = min(to, op.End)
 			}
-			if long := b.calm(op.Client, from, to); b.lim.Notice > 0 && from < to && long > b.lim.Notice {
+			if long := b.heeds(op.Client, from, to); b.lim.Notice > 0 && from < to && long > b.lim.Notice {
 				b.report("ask", l.path, to, []*Op{ask, op}, "%s was asked to release, but was not notified for %v", op.Node, long)
 			}
 		}

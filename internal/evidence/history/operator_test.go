@@ -194,6 +194,13 @@ func TestAHolderOfPermitsMayBeShownAsWaitingAfterAResizeToFewer(t *testing.T) {
 	require.Equal(t, "inspect", rules(Check(h, bounds)))
 	resize(4, 30, 1)
 	require.Empty(t, Check(h, bounds))
+
+	h.Ops = slices.DeleteFunc(h.Ops, func(op Op) bool { return op.Kind == Resize })
+	resize(2, 0, 1)
+	resize(4, 30, 1)
+	require.Equal(t, "inspect", rules(Check(h, bounds)), "the same number")
+	resize(5, 11, 2)
+	require.Empty(t, Check(h, bounds), "it was granted while there were more for a moment")
 }
 
 // An operator asks a, which holds, and later b, which waits, to release.
@@ -212,8 +219,14 @@ func TestRequestsToReleaseAreChecked(t *testing.T) {
 		waiter.Asked, waiter.Heeds = waiter.Return+1*ms, waiter.Return+1*ms
 		return h, holder, waiter
 	}
-	h, _, _ := asked()
+	h, holder, _ := asked()
 	require.Empty(t, Check(h, strict))
+	holder.Asked, holder.Heeds = 22*ms, 22*ms
+	h.Faults = []Window{{From: 15 * ms, To: 16 * ms}}
+	require.Equal(t, "ask", rules(Check(h, strict)), "6 ms after the fault")
+	dials := strict
+	dials.Redial = 1 * ms
+	require.Empty(t, Check(h, dials))
 	for name, hurt := range map[string]func(h *History, holder, waiter *Op){
 		"told before anybody asked":   func(_ *History, holder, _ *Op) { holder.Asked = 13 * ms },
 		"told what another was asked": func(h *History, _, _ *Op) { h.Ops[len(h.Ops)-1].Node = node("a", 0) },
@@ -225,7 +238,7 @@ func TestRequestsToReleaseAreChecked(t *testing.T) {
 		hurt(h, holder, waiter)
 		require.Equal(t, "ask", rules(Check(h, strict)), name)
 	}
-	h, holder, _ := asked()
+	h, holder, _ = asked()
 	holder.Asked, holder.Heeds = 0, 18*ms
 	require.Empty(t, Check(h, strict), "it was not noted for long enough")
 	holder.Heeds = holder.End
