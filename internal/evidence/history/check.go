@@ -495,12 +495,12 @@ func (b *book) checkRefusals(l *lock) {
 		if op.Outcome != Refused || b.restored(op.Call, op.Return) {
 			continue
 		}
-		beside := l.beside(op)
-		if op.Cohort && slices.ContainsFunc(beside, func(o *Op) bool { return o.Cohort && o.Outcome != Refused }) {
+		meanwhile := l.meanwhile(op)
+		if op.Cohort && slices.ContainsFunc(meanwhile, func(o *Op) bool { return o.Cohort && o.Outcome != Refused }) {
 			continue // both may still be waiting for a common place
 		}
-		alone := !slices.ContainsFunc(beside, func(o *Op) bool { return !op.Cohort || !o.Cohort }) // a new node can only be its own
-		var others []time.Duration                                                                 // until when each other contender counts
+		alone := !slices.ContainsFunc(meanwhile, func(o *Op) bool { return !op.Cohort || !o.Cohort }) // a new node can only be its own
+		var others []time.Duration                                                                    // until when each other contender counts
 		own, granted := int64(0), time.Duration(0)
 		for _, life := range all {
 			if life.op != nil && life.op.Return <= op.Return {
@@ -581,8 +581,8 @@ func (l *lock) served() map[string]time.Duration {
 	return turns
 }
 
-// beside returns the calls of other goroutines of the process at the same time.
-func (l *lock) beside(op *Op) (ops []*Op) {
+// meanwhile returns the calls of other goroutines of the process at the same time.
+func (l *lock) meanwhile(op *Op) (ops []*Op) {
 	for _, o := range l.ops {
 		if o != op && o.Client == op.Client && o.Call <= op.Return && o.Return >= op.Call {
 			ops = append(ops, o)
