@@ -43,7 +43,7 @@ func forfeited(op *Op, life *life) bool {
 }
 
 // excludesUntil returns until when a try can be refused because of a node. This is until its deletion. If its lock may have been
-// lost, the lock-delay follows, which begins when a contender first reads the queue after the deletion.
+// lost, the lock-delay follows, which begins when a contender first finds nobody else in its way after the deletion.
 func (b *book) excludesUntil(l *lock, life *life) time.Duration {
 	longest := max(b.lim.Delay, b.lim.LongestDelay)
 	if longest == 0 || !b.maybeForfeited(l, life) {
@@ -52,7 +52,7 @@ func (b *book) excludesUntil(l *lock, life *life) time.Duration {
 	seen := never
 	for _, op := range l.ops {
 		// A try that was called before the deletion may have been refused before, and be kept by an observer since.
-		reads := op.Outcome == Refused && op.Call >= life.removed || op.Outcome == Granted && op.Return >= life.removed
+		reads := op.Outcome == Refused && op.Call >= life.removed && !l.isBlocked(op) || op.Outcome == Granted && op.Return >= life.removed
 		if reads && op.Client != b.lim.Stranger && op != life.op {
 			seen = min(seen, op.Return)
 		}
@@ -61,6 +61,12 @@ func (b *book) excludesUntil(l *lock, life *life) time.Duration {
 		return never
 	}
 	return seen + longest
+}
+
+// isBlocked reports whether a node was in the way of a try during the whole call, so that the try was refused whether or not a lock-delay
+// ran.
+func (l *lock) isBlocked(op *Op) bool {
+	return slices.ContainsFunc(l.lives, func(other *life) bool { return stood(other, op) && !(op.Shared && other.shared) })
 }
 
 // delayedAgain returns when the last lock-delay between since and until began for a node, or since if none did. A reader that waits for a

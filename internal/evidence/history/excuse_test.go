@@ -406,6 +406,23 @@ func TestAReaderMayWaitForTheDelayOfAWriterBehindIt(t *testing.T) {
 	require.Equal(t, "P7", rules(Check(h, lim)))
 }
 
+// A try that another node has blocked did not read the record, so the lock-delay begins later.
+func TestATryThatANodeBlocksDoesNotBeginTheLockDelay(t *testing.T) {
+	strict := bounds
+	strict.Notice, strict.Delay = 5*ms, 20*ms
+	h := handOff()
+	h.Txns[4] = Txn{Zxid: 14, Time: 30 * ms, Kind: Ended, Session: session("a"), Client: "a", Gone: []string{node("a", 0)}}
+	h.Ops[0].Clean, h.Ops[0].Lost = false, true
+	h.Ops[1] = Op{ID: 2, Recipe: Mutex, Path: "/l", Client: "b", Outcome: Failed, Call: 10 * ms, Return: 49 * ms}
+	h.Ops = append(h.Ops,
+		Op{ID: 4, Recipe: Mutex, Path: "/l", Client: "d", Outcome: Refused, Call: 35 * ms, Return: 36 * ms},
+		Op{ID: 5, Recipe: Mutex, Path: "/l", Client: "d", Outcome: Refused, Call: 62 * ms, Return: 63 * ms},
+		Op{ID: 6, Recipe: Mutex, Path: "/l", Client: "d", Outcome: Refused, Call: 80 * ms, Return: 81 * ms})
+	require.Empty(t, refusals(Check(h, strict)), "b was in the way of the first")
+	h.Txns[5].Time = 31 * ms
+	require.Len(t, refusals(Check(h, strict)), 2, "nobody was, and the delay began then")
+}
+
 func TestAGrantWithoutANodeIsReported(t *testing.T) {
 	h := handOff()
 	h.Ops[0].Node, h.Ops[0].Clean = "", false
