@@ -278,7 +278,7 @@ func (b *book) checkTurns(l *lock) {
 		if of := b.behind(l); of != nil {
 			taken = min(taken, of.asked(life))
 		}
-		since = b.delayedAgain(l, life, since, taken)
+		since = max(since, b.delayedAgain(l, life, taken))
 		if idle, late := b.overdue(life.client, since, taken); late && !b.awaitsOthers(l, life) {
 			b.report("P7", l.path, since, nil, "%s (session %#x) had its turn and did not use it for %v", life.path, life.session, idle)
 		}
@@ -499,8 +499,9 @@ func (b *book) checkRefusals(l *lock) {
 		if op.Cohort && slices.ContainsFunc(meanwhile, func(o *Op) bool { return o.Cohort && o.Outcome != Refused }) {
 			continue // both may still be waiting for a common place
 		}
-		alone := !slices.ContainsFunc(meanwhile, func(o *Op) bool { return !op.Cohort || !o.Cohort }) // a new node can only be its own
-		var others []time.Duration                                                                    // until when each other contender counts
+		// If the try is alone, a new node of the process is its own.
+		alone := !slices.ContainsFunc(meanwhile, func(o *Op) bool { return !op.Cohort || !o.Cohort })
+		var others []time.Duration // until when each other contender counts
 		own, granted := int64(0), time.Duration(0)
 		for _, life := range all {
 			if life.op != nil && life.op.Return <= op.Return {

@@ -69,18 +69,25 @@ func (l *lock) isBlocked(op *Op) bool {
 	return slices.ContainsFunc(l.lives, func(other *life) bool { return stood(other, op) && !(op.Shared && other.shared) })
 }
 
-// delayedAgain returns when the last lock-delay between since and until began for a node, or since if none did. A reader that waits for a
-// delay also waits for the one that another reader records behind it, for a writer of the Stranger between both.
-func (b *book) delayedAgain(l *lock, life *life, since, until time.Duration) time.Duration {
-	if !life.shared || max(b.lim.Delay, b.lim.LongestDelay) == 0 {
-		return since
+// delayedAgain returns when a reader last had to wait for another lock-delay before until, or zero. A reader that waits for a delay also
+// waits for the one that a reader behind it records, for a writer of the Stranger between both.
+func (b *book) delayedAgain(l *lock, reader *life, until time.Duration) (at time.Duration) {
+	if !reader.shared || max(b.lim.Delay, b.lim.LongestDelay) == 0 {
+		return 0
 	}
-	for _, other := range l.lives {
-		if other.client == b.lim.Stranger && !other.shared && other.czxid > life.czxid && other.removed < until {
-			since = max(since, other.removed)
+	for _, writer := range l.lives {
+		if writer.client == b.lim.Stranger && !writer.shared && writer.czxid > reader.czxid && writer.removed < until && l.isWaitedForByReader(writer) {
+			at = max(at, writer.removed)
 		}
 	}
-	return since
+	return at
+}
+
+// isWaitedForByReader reports whether a reader was behind a writer when the writer's node was deleted.
+func (l *lock) isWaitedForByReader(writer *life) bool {
+	return slices.ContainsFunc(l.lives, func(x *life) bool {
+		return x.shared && x.czxid > writer.czxid && x.created <= writer.removed && x.removed > writer.removed
+	})
 }
 
 // maybeForfeited reports whether a lock-delay may follow a node. This includes a node whose owner was granted the lock without

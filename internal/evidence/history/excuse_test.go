@@ -396,7 +396,11 @@ func TestAReaderMayWaitForTheDelayOfAWriterBehindIt(t *testing.T) {
 	h.Ops[3].Return, h.Ops[3].End, h.Ops[3].Freed = 185*ms, 189*ms, 191*ms
 	h.Txns[7].Time = 190 * ms
 	x := "/l/_c_x-__WRIT__0000000004"
-	h.Txns = append(h.Txns[:7], created(17, 60, "stranger", x), Txn{Zxid: 18, Time: 90 * ms, Kind: Ended, Session: session("stranger"), Client: "stranger", Gone: []string{x}}, deleted(19, 190, "d", h.Ops[3].Node))
+	e := "/l/_c_e-__READ__0000000005"
+	behind := created(18, 61, "e", e)
+	behind.Shared = true
+	h.Txns = append(h.Txns[:7], created(17, 60, "stranger", x), behind, Txn{Zxid: 19, Time: 90 * ms, Kind: Ended, Session: session("stranger"), Client: "stranger", Gone: []string{x}}, deleted(20, 186, "e", e), deleted(21, 190, "d", h.Ops[3].Node))
+	h.Ops = append(h.Ops, Op{ID: 5, Recipe: RW, Path: "/l", Client: "e", Shared: true, Outcome: Failed, Call: 60 * ms, Return: 187 * ms})
 	lim := bounds
 	lim.Delay, lim.Stranger = 50*ms, "stranger"
 	require.Empty(t, Check(h, lim))
@@ -404,6 +408,8 @@ func TestAReaderMayWaitForTheDelayOfAWriterBehindIt(t *testing.T) {
 	require.Equal(t, "P7", rules(Check(h, lim)))
 	lim.Delay, h.Txns[7].Client = 50*ms, "b"
 	require.Equal(t, "P7", rules(Check(h, lim)))
+	h.Txns[7].Client, h.Txns[8].Shared = "stranger", false
+	require.Equal(t, "P7", rules(Check(h, lim)), "no reader records the loss")
 }
 
 // A try that another node has blocked did not read the record, so the lock-delay begins later.
