@@ -35,7 +35,7 @@ type replies struct {
 type usual struct {
 	d      time.Duration
 	at     time.Time // when the last one arrived
-	longer bool      // the last one took longer than they usually did before
+	longer bool      // the last one took longer than those before it usually did; false for the first one
 }
 
 // fastest is how long the fastest reply with one kind of evidence took, in the current period and in the one before.
@@ -99,7 +99,8 @@ func (r *replies) queued(now time.Time, timeout time.Duration) (d time.Duration)
 	return d
 }
 
-// grow reports whether the newest replies of the leader took longer than they usually did before, as in a queue that becomes longer.
+// grow reports whether the newest sync's or the newest transaction's reply took longer than such replies usually did before, as in a leader's
+// queue that becomes longer. The first reply of a kind shows no growth.
 func (r *replies) grow(now time.Time, timeout time.Duration) bool {
 	return slices.ContainsFunc(r.usual[OfLeader:], func(u usual) bool { return u.longer && now.Sub(u.at) <= timeout })
 }
