@@ -5,6 +5,7 @@ package session
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -383,7 +384,7 @@ func TestCallsSideBySide(t *testing.T) {
 
 // Heartbeats check only the nodes of the session that they prove, and a check that is not answered is no proof.
 func TestOnlyTheSessionsOwnNodesAreDue(t *testing.T) {
-	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+	virtual(t, zktest.Options{Latency: func(*rand.Rand) time.Duration { return time.Millisecond }}, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, srv.PutNode(testDir, nil))
 		c := startClient(t, srv, "a")
 		a, s := c.own(t, srv, "a"), c.session(t)
