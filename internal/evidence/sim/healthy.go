@@ -41,6 +41,16 @@ func NewFailingPlan(seed uint64) *Plan {
 	return p
 }
 
+// slow returns the share of a timeout of that many ticks that slow replies can cost, if they take that many additional one-way delays. In
+// a short one, the heartbeat that proves more can itself be slow. In others, it is rare that more than two replies are slow.
+func (p *Plan) slow(ways, ticks float64) float64 {
+	d := ways * slowdown * p.Latency.Seconds() / (ticks * p.Tick.Seconds())
+	if ticks <= 3 {
+		return d + 1./64
+	}
+	return min(d, 1./50)
+}
+
 // meter counts requests.
 func (g *gauge) meter(req *zktest.Request) zktest.Verdict {
 	g.mu.Lock()

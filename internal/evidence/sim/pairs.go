@@ -206,10 +206,8 @@ func (w row) plan(seed uint64, name string) *Plan {
 		p.Healthy, p.Remaining = true, 0.4
 		if p.Mixed.TickTime == some && slices.ContainsFunc(p.Clients, func(c Client) bool { return c.Share > 1 || c.Visits }) {
 			p.Remaining = 0.001 // a client that joins a connection with a longer tick leaves less, but no hold may be lost
-		} else if p.Timeout <= 3*p.Tick {
-			p.Remaining -= 1./64 + 4*slowdown*p.Latency.Seconds()/p.Timeout.Seconds()
-		} else if p.Latency > p.Timeout/1000 {
-			p.Remaining -= 1. / 50 // the replies of one heartbeat may suddenly take that much longer
+		} else {
+			p.Remaining -= p.slow(4, p.Timeout.Seconds()/p.Tick.Seconds())
 		}
 	}
 	return p
