@@ -41,10 +41,9 @@ func (p *pace) fits(d time.Duration, most int) int {
 }
 
 // awaitLease waits until enough of the lease of s remains for a request of that size on conn, for which room was reserved, but no
-// longer than a session timeout. It waits only if s owns nodes, which would be lost with it. If nothing is known of the link, it
-// assumes that the request takes a fifth of the session timeout.
+// longer than a session timeout. If nothing is known of the link, it assumes that the request takes a fifth of the session timeout.
 func (l *Link) awaitLease(ctx context.Context, s *Session, conn *proxy, size int) error {
-	if size < largeRequest || !s.owns() {
+	if size < largeRequest {
 		return nil
 	}
 	term := s.Lease.Term()

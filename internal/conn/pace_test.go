@@ -36,7 +36,7 @@ func TestASlowConnectionHasLessRoom(t *testing.T) {
 	})
 }
 
-func TestALargeRequestWaitsForTheLeaseOfASessionThatOwnsNodes(t *testing.T) {
+func TestALargeRequestWaitsForTheLeaseWhileANodeIsKept(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
 		s := l.Carried()
@@ -46,8 +46,8 @@ func TestALargeRequestWaitsForTheLeaseOfASessionThatOwnsNodes(t *testing.T) {
 			_ = l.awaitLease(ctx, s, w.proxy, size)
 			return time.Since(began)
 		}
-		assert.Zero(t, wait(t.Context(), largeRequest), "nothing depends on the session")
-		s.Own(1, 1)
+		assert.Zero(t, wait(t.Context(), largeRequest), "no node is kept")
+		s.Lease.Next(true)
 		assert.Zero(t, wait(t.Context(), largeRequest-1), "it is small")
 		ctx, cancel := context.WithTimeout(t.Context(), term/10)
 		defer cancel()
@@ -63,7 +63,7 @@ func TestALargeRequestDoesNotWaitForTheLeaseOnAConnectionThatHasEnded(t *testing
 	virtual(t, func(t *testing.T) {
 		l, w := attached(t)
 		s := l.Carried()
-		s.Own(1, 1)
+		s.Lease.Next(true)
 		time.Sleep(term / 2)
 		began := time.Now()
 		time.AfterFunc(term/10, func() { w.gone(io.EOF) })

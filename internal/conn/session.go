@@ -30,7 +30,6 @@ type Session struct {
 	mu    sync.Mutex
 	now   *Attachment // guarded by mu: replaced at every reattach
 	owned int         // guarded by mu: see Own
-	given int         // guarded by mu: see GiveUp
 	moved bool        // guarded by mu: another connection has carried it
 }
 
@@ -70,21 +69,6 @@ func (s *Session) Own(n, limit int) (sum int, ok bool) {
 	}
 	s.owned = sum
 	return sum, true
-}
-
-// GiveUp adds n, which may be negative, to the number of bytes counted by Own for nodes that no client needs any more, but that may
-// still exist.
-func (s *Session) GiveUp(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.given += n
-}
-
-// owns reports whether clients own something in the session that they need.
-func (s *Session) owns() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.owned > s.given
 }
 
 // deletion is the deletion of an own node, as the client learned of it.

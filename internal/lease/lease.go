@@ -7,6 +7,7 @@
 package lease
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -145,9 +146,9 @@ func (l *Lease) TakenBack(sent Instant, timeout, dialed time.Duration) *Run {
 	defer l.mu.Unlock()
 	l.timeout = min(l.timeout, timeout)
 	l.dialed = dialed
-	blind := l.run != nil && (l.run.blind || l.run.sender.proves)
-	l.run = &Run{l: l, blind: blind, beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}
-	l.run.sender.begun = l.run.atRandom(sent)
+	former := cmp.Or(l.run, new(Run))
+	l.run = &Run{l: l, blind: former.blind || former.sender.proves, beats: []*beat{{sent: sent, steps: upstream, from: got.Mono}}}
+	l.run.sender.begun, l.run.sender.proves = l.run.atRandom(sent), former.sender.proves
 	return l.run
 }
 

@@ -576,6 +576,21 @@ func TestADueStepIsDueNow(t *testing.T) {
 	require.Equal(t, Quorum, d.Step)
 }
 
+// On a new connection too, before anything is sent there.
+func TestATransferWaitsForTheLeaseOnlyWhileANodeIsKept(t *testing.T) {
+	leaseAt(t, 0, func(l *session) {
+		time.Sleep(leaseTerm * 6 / 10)
+		l.Next(false)
+		require.True(t, l.HasRoomFor(leaseTerm/5))
+		l.Next(true)
+		require.False(t, l.HasRoomFor(leaseTerm/5))
+		l.takenBack()
+		require.False(t, l.HasRoomFor(leaseTerm/5))
+		l.Next(false)
+		require.True(t, l.HasRoomFor(leaseTerm/5))
+	})
+}
+
 // A grant waits for a longer lease if a longer one is possible at once.
 func TestALeaseIsAmpleWithTwoFifthsLeft(t *testing.T) {
 	leaseAt(t, 0, func(l *session) {

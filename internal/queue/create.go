@@ -185,7 +185,6 @@ func (co *contender) find(ctx context.Context) (string, error) {
 		for x := range co.each {
 			co.engine.Hub.PendingCreates.Add(&session.PendingCreate{By: co.engine.Requests, Dir: co.Dir, Prefix: x.prefix(), Sess: co.Sess, Owns: co.countedFor(x), Epoch: epoch, Moved: moved})
 		}
-		co.giveUp(-co.counted)
 		co.counted = 0 // from now on it is counted there
 	}
 	return co.Name, nil

@@ -246,18 +246,10 @@ func (co *contender) deleteOwn(ctx context.Context, s *session.Session) error {
 	}
 }
 
-// giveUp passes n to Session.GiveUp if the hub removes the contender.
-func (co *contender) giveUp(n int) {
-	if co.isLeft {
-		co.Sess.GiveUp(n)
-	}
-}
-
 // uncount stops counting nodes that are known to be gone.
 func (co *contender) uncount() {
 	if co.counted > 0 {
 		_ = addOwned(co.Sess, -co.counted) // a negative number never exceeds the limit
-		co.giveUp(-co.counted)
 		co.counted = 0
 	}
 }

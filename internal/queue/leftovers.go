@@ -42,7 +42,6 @@ func newLeftovers(h *session.Hub) *leftovers {
 // add takes over a contender whose removal has failed with err.
 func (lo *leftovers) add(co *contender, err error) {
 	co.isLeft = true
-	co.giveUp(co.counted)
 	l := &leftover{co: co}
 	l.failed(err)
 	lo.mu.Lock()

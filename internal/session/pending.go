@@ -69,7 +69,6 @@ func (pc *PendingCreates) Add(g *PendingCreate) {
 	pc.mu.Lock()
 	pc.all, pc.looked = append(pc.all, g), 0
 	pc.mu.Unlock()
-	g.Sess.GiveUp(g.Owns)
 	pc.sweeper.Wake()
 }
 
@@ -186,7 +185,6 @@ func (pc *PendingCreates) forget(gone []*PendingCreate) bool {
 	defer pc.mu.Unlock()
 	for _, g := range gone {
 		g.Sess.Own(-g.Owns, 0)
-		g.Sess.GiveUp(-g.Owns)
 	}
 	pc.all = slices.DeleteFunc(pc.all, func(g *PendingCreate) bool { return slices.Contains(gone, g) })
 	return len(pc.all) == 0

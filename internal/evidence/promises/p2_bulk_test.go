@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/lab"
 	"github.com/zklock-go/zklock/zktest"
 )
@@ -166,5 +167,37 @@ func TestLargeWritesOfTheProgramCostNoAttachedHold(t *testing.T) {
 		t.Log("least", least)
 		require.GreaterOrEqual(t, least, lessAtOnce)
 		unlock(t, hold)
+	})
+}
+
+// A client far back in a queue does not ask the quorum, so its lease runs out. The program's writes do not wait for that, and the client's
+// requests do not wait for those writes.
+//
+//zklock:promise P18.5
+func TestALargeWriteOfTheProgramDoesNotWaitForALeaseThatNobodyNeeds(t *testing.T) {
+	virtual(t, zktest.Options{Latency: fixed(time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.PutNode("/data", nil))
+		var queue sync.WaitGroup
+		defer queue.Wait()
+		lock := func(c *zklock.Client, d time.Duration) {
+			queue.Go(func() {
+				hold, err := c.Mutex(path).Lock(t.Context())
+				assert.NoError(t, err)
+				time.Sleep(d)
+				assert.NoError(t, hold.Unlock(t.Context()))
+			})
+			time.Sleep(term / 10)
+		}
+		lock(connect(t, srv, "a", term), 2*term)
+		lock(connect(t, srv, "b", term), 0)
+		lock(connect(t, srv, "c", term), 0)
+		conn, client := attached(t, srv)
+		lock(client, 0)
+		time.Sleep(term / 2)
+		lab.LimitUpload(srv, "attached", 100*mbits)
+		asked := time.Now()
+		_, err := conn.Set("/data", make([]byte, large), -1)
+		require.NoError(t, err)
+		assert.Less(t, time.Since(asked), term/20)
 	})
 }
