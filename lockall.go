@@ -96,15 +96,15 @@ func (c *Client) lockAll(ctx context.Context, ordered []Locker, path string) ([]
 
 // lostAlone returns the error of LockAll if somebody ended the hold of one of the locks alone. It
 // returns nil if the hold ended because its session did: then LockAll can start again, like an
-// acquire whose session ends while it waits.
+// acquire whose session ends while it waits. It also returns nil if ctx ends before it knows.
 func (h *Hold) lostAlone(ctx context.Context) error {
 	why := context.Cause(h.Context())
 	if g := h.holding().grant; g != nil && errors.Is(why, ErrLost) {
 		switch fate := g.Fate(ctx); {
-		case errors.Is(fate, outcome.ErrSessionOver):
-			return nil
 		case errors.Is(fate, ErrEvicted):
 			why = fate
+		case errors.Is(fate, outcome.ErrSessionOver), ctx.Err() != nil:
+			return nil
 		}
 	}
 	return h.partLost(why)

@@ -3,6 +3,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -57,8 +58,8 @@ func (g *Grant) Retire() {
 }
 
 // Fate asks the servers why the hold of our nodes was lost. The error wraps ErrEvicted if one of them was
-// evicted. It is ErrGone if one was deleted in another way, and otherwise ErrSessionOver. The hold may be
-// about to end: MarkGone ends it before the node counts as gone.
+// evicted. It is ErrGone if one was deleted in another way, and otherwise ErrSessionOver, or the error of a ctx that ended before they
+// replied. The hold may be about to end: MarkGone ends it before the node counts as gone.
 func (g *Grant) Fate(ctx context.Context) error {
 	err := outcome.ErrSessionOver
 	if slices.ContainsFunc(g.Nodes(), (*session.OwnNode).WasFoundGone) {
@@ -67,15 +68,12 @@ func (g *Grant) Fate(ctx context.Context) error {
 	return g.lead.unlessEvicted(ctx, err)
 }
 
-// whyGone returns ErrSessionOver if our node is gone because the servers have ended its session,
-// and ErrGone if the session lives.
+// whyGone returns ErrSessionOver if our node is gone because the servers have ended its session, and ErrGone if the session lives. If
+// ctx ends first, it returns the error of ctx.
 func (co *contender) whyGone(ctx context.Context) error {
 	none := func() (struct{}, error) { return struct{}{}, nil }
 	_, err := session.Again(ctx, func() (struct{}, error) { return session.UpToDate(ctx, co.engine.Requests, co.Sess, none) })
-	if errors.Is(err, outcome.ErrSessionOver) {
-		return err
-	}
-	return outcome.ErrGone
+	return cmp.Or(err, outcome.ErrGone)
 }
 
 // WatchOthers returns a view of the directory's children whose watch was set while our node existed,

@@ -372,6 +372,47 @@ func TestLockAllEndsWhenALockIsTakenAwayWhileItWaits(t *testing.T) {
 	}
 }
 
+// A lock is lost while LockAll waits, and the call ends before the servers say why.
+//
+//zklock:promise P8.2 P13.4
+func TestLockAllEndsWithItsContextWhileItAsksWhyALockWasLost(t *testing.T) {
+	for name, end := range map[string]func(cancel func(), c *zklock.Client){
+		"canceled": func(cancel func(), _ *zklock.Client) { cancel() },
+		"closed":   func(_ func(), c *zklock.Client) { c.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+				client, other := connect(t, srv, "a", term), connect(t, srv, "b", term)
+				blocker, err := other.Mutex(pathB).Lock(t.Context())
+				require.NoError(t, err)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				all := lockAllLater(ctx, client, pathA, pathB)
+				time.Sleep(time.Second)
+				remove := srv.Intercept(func(req *zktest.Request) zktest.Verdict {
+					if req.Client == "a" && req.Op == zktest.OpMulti {
+						return zktest.DropReply
+					}
+					return zktest.Pass
+				})
+				defer remove()
+				require.NoError(t, srv.DeleteNode(front(srv, pathA)))
+				time.Sleep(time.Second / 10)
+				require.False(t, all.returned())
+				end(cancel, client)
+				<-all.done
+				if name == "closed" {
+					require.ErrorIs(t, all.err, zklock.ErrClosed)
+				} else {
+					require.ErrorIs(t, all.err, context.Canceled)
+				}
+				require.NotErrorIs(t, all.err, zklock.ErrLost)
+				unlock(t, blocker)
+			})
+		})
+	}
+}
+
 // used is a Locker that returns a hold that has already ended.
 type used struct {
 	zklock.Locker
