@@ -157,9 +157,12 @@ func (l *Link) connOf(s *Session) (*proxy, error) {
 	return l.conn, nil
 }
 
-// Ready waits until requests can be sent under s.
+// Ready waits until requests can be sent under s. If ctx is done, nothing is to be sent.
 func (l *Link) Ready(ctx context.Context, s *Session) error {
 	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		l.mu.Lock()
 		ready, over, changed := l.carried.Load() == s, l.session != s || s.IsOver(), l.changed
 		l.mu.Unlock()
@@ -173,7 +176,6 @@ func (l *Link) Ready(ctx context.Context, s *Session) error {
 		case <-changed:
 		case <-s.Over():
 		case <-ctx.Done():
-			return context.Cause(ctx)
 		}
 	}
 }

@@ -228,6 +228,19 @@ func TestAConnectionRequestContainsTheZxidOfOurReplies(t *testing.T) {
 	})
 }
 
+func TestACallThatHasEndedSendsNothing(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		l, w := attached(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		request := Outgoing{Request: frames.Exists("/")}
+		require.ErrorIs(t, l.Send(ctx, l.Carried(), request), context.Canceled)
+		require.ErrorIs(t, l.SendBeat(ctx, l.Carried(), request), context.Canceled)
+		synctest.Wait()
+		require.Empty(t, w.frames)
+	})
+}
+
 func TestASenderDoesNotWaitForAServerThatDoesNotRead(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()

@@ -82,9 +82,6 @@ func (r *Requests) CallContext(ctx context.Context) *CallContext {
 
 // Ready waits until a request can be sent under s.
 func (r *Requests) Ready(ctx context.Context, s *Session) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
 	return r.Link.Ready(ctx, s)
 }
 
@@ -92,9 +89,6 @@ func (r *Requests) Ready(ctx context.Context, s *Session) error {
 // it returns its cause. When the reply arrives, it is read with read and then is called; then may be
 // nil and must not wait. If Begin returns an error, nothing was sent and then is not called.
 func Begin[T any](ctx context.Context, r *Requests, s *Session, q frames.Request, read func(*frames.Answer) (T, error), then func(T, error)) (*call[T], error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
 	c := &call[T]{read: read, then: then}
 	return c, r.Link.Send(ctx, s, conn.Outgoing{Request: q, By: c})
 }
