@@ -366,6 +366,33 @@ func TestAForeignPredecessorIsFollowedAfterTheLockDelay(t *testing.T) {
 	})
 }
 
+// While a reader waits for the delay after a lost hold, a writer of another library ends between it and another reader.
+//
+//zklock:promise P11.3 A25
+func TestAReaderWaitsForASecondDelayAfterAForeignWriter(t *testing.T) {
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		gone := departures(srv)
+		_, err := asWriter(delayed(t, srv, "crashes"))(t.Context())
+		require.NoError(t, err)
+		first := lockLater(t.Context(), asReader(delayed(t, srv, "first")))
+		synctest.Wait()
+		foreign, err := rawClient(t, srv, term).CreateProtectedEphemeralSequential(path+"/lock-", nil, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		second := lockLater(t.Context(), asReader(delayed(t, srv, "second")))
+		synctest.Wait()
+		crashed := front(srv, path)
+		srv.Partition("crashes")
+		require.NoError(t, srv.WaitGone(t.Context(), crashed))
+		time.Sleep(lockDelay / 2)
+		require.NoError(t, srv.DeleteNode(foreign))
+		waitsOutTheDelay(t, first, gone(foreign))
+		<-second.done
+		require.NoError(t, second.err)
+		unlock(t, first.hold)
+		unlock(t, second.hold)
+	})
+}
+
 // byNumber sorts the names of nodes by their numbers.
 func byNumber(names []string) []string {
 	slices.SortFunc(names, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
