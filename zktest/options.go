@@ -108,7 +108,7 @@ func (o *Options) complete() error {
 
 func (o *Options) outOfRange() bool {
 	return o.Servers < 0 || o.Servers > 200 || o.SyncLimit < 0 || o.lab.LoseTouches < 0 || o.lab.LoseTouches > 1 ||
-		min(o.TickTime, o.lab.ContainerCheck, o.lab.UnusedContainers, o.MinSessionTimeout, o.MaxSessionTimeout, o.lab.ExpiryGap, o.lab.LatePing) < 0 ||
+		min(o.TickTime, o.lab.ContainerCheck, o.lab.UnusedContainers, o.MinSessionTimeout, o.MaxSessionTimeout, o.lab.ExpiryGap, o.lab.ExpiryTogether, o.lab.LatePing) < 0 ||
 		slices.ContainsFunc(slices.Concat(o.lab.MinSessionTimeouts, o.TickTimes), func(d time.Duration) bool { return d < 0 })
 }
 

@@ -22,6 +22,7 @@ type session struct {
 
 	touched time.Duration // when the leader last received a touch
 	wakeAt  time.Duration // when the expirer examines it next
+	taken   time.Duration // when the expirer put it into the bucket
 }
 
 // sign is a sign of life of a session on a Keeper.

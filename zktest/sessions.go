@@ -60,6 +60,7 @@ func (s *sessions) standStill(d time.Duration) {
 	for _, sess := range s.byID {
 		sess.touched += d
 		sess.wakeAt += d
+		sess.taken += d
 	}
 	for i := range s.queue {
 		s.queue[i].at += d
@@ -162,15 +163,23 @@ func (s *sessions) expire(now time.Duration) {
 	if s.stops > 0 {
 		return
 	}
-	for len(s.bucket) > 0 && s.closeAt <= now {
+	for len(s.bucket) > 0 && s.turn() <= now {
 		s.bucket[0].closing = true
 		s.closings = append(s.closings, s.bucket[0])
 		s.bucket = s.bucket[1:]
 		s.closeAt += s.opts.lab.ExpiryGap
 	}
 	if len(s.bucket) > 0 {
-		s.clock.arm(s.closeAt)
+		s.clock.arm(s.turn())
 	}
+}
+
+// turn returns when the first session of the bucket is closed.
+func (s *sessions) turn() time.Duration {
+	if longest := s.opts.lab.ExpiryTogether; longest > 0 {
+		return min(s.closeAt, s.bucket[0].taken+longest)
+	}
+	return s.closeAt
 }
 
 // examine handles a session that the expirer was scheduled to examine.
@@ -181,6 +190,7 @@ func (s *sessions) examine(item expiryItem, now time.Duration) {
 	case !sess.doomed && s.expiryOf(sess) > now:
 		s.lookAt(sess, s.expiryOf(sess))
 	default:
+		sess.taken = now
 		s.bucket = append(s.bucket, sess)
 	}
 }

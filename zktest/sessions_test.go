@@ -106,6 +106,18 @@ func TestExpiredSessionsAreClosedOneAfterAnother(t *testing.T) {
 	assert.Len(t, expired(s, due+200*time.Millisecond), 1)
 }
 
+func TestExpiredSessionsAreClosedWithinALimit(t *testing.T) {
+	s := someSessions(t, Options{lab: wiring.Options{ExpiryGap: 100 * time.Millisecond, ExpiryTogether: 150 * time.Millisecond}})
+	for n := range 4 {
+		begin(s, time.Duration(n))
+	}
+	due := 5 * time.Second
+	require.Len(t, expired(s, due), 1)
+	require.Len(t, expired(s, due+100*time.Millisecond), 1)
+	require.Empty(t, expired(s, due+149*time.Millisecond))
+	require.Len(t, expired(s, due+150*time.Millisecond), 2)
+}
+
 func TestSessionsThatAStoppedExpirerHasTakenAreClosedWhenItContinues(t *testing.T) {
 	s := someSessions(t, Options{})
 	sess := begin(s, 0)

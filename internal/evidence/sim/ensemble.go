@@ -15,7 +15,7 @@ import (
 
 // options returns the options of the ensemble.
 func (p *Plan) options() zktest.Options {
-	o := lab.With(zktest.Options{Servers: p.Servers, TickTime: p.Tick, SyncLimit: p.SyncLimit, Seed: p.Seed, Latency: p.delay, NoContainers: p.NoContainers, Flavor: p.Flavor, UnknownOps: p.UnknownOps, MinSessionTimeout: p.MinSession}, lab.Options{WrapCounter: p.WrapCounter, ForgetSessions: p.ForgetSessions, ContainerCheck: p.ContainerCheck, ExpiryGap: p.ExpiryGap, LoseTouches: p.LoseTouches, LatePing: p.LatePing, MinSessionTimeouts: p.MinSessions})
+	o := lab.With(zktest.Options{Servers: p.Servers, TickTime: p.Tick, SyncLimit: p.SyncLimit, Seed: p.Seed, Latency: p.delay, NoContainers: p.NoContainers, Flavor: p.Flavor, UnknownOps: p.UnknownOps, MinSessionTimeout: p.MinSession}, lab.Options{WrapCounter: p.WrapCounter, ForgetSessions: p.ForgetSessions, ContainerCheck: p.ContainerCheck, ExpiryGap: p.ExpiryGap, ExpiryTogether: p.expiryTogether(), LoseTouches: p.LoseTouches, LatePing: p.LatePing, MinSessionTimeouts: p.MinSessions})
 	if p.Ticks != nil {
 		o.TickTimes, o.MaxSessionTimeout = p.Ticks, 20*p.Tick // so that all servers grant the same longest timeout
 	}

@@ -414,8 +414,11 @@ func (p *Plan) makeHostile() {
 			}
 		}
 	}
-	// The lease assumes that a leader closes all sessions of a tick within a quarter of their timeout. This is enough for 25.
-	p.ExpiryGap = min(p.ExpiryGap, p.shortest()/100)
+}
+
+// expiryTogether returns how long the leader may take to close sessions that expire together: see assumption A5.
+func (p *Plan) expiryTogether() time.Duration {
+	return min(time.Second, p.shortest()/4) - time.Millisecond
 }
 
 // drawTicks gives some servers a shorter tick than Tick.

@@ -19,6 +19,8 @@ type Options struct {
 	// expire on the same tick. A session that is active before its turn comes is
 	// served, but closed nevertheless.
 	ExpiryGap time.Duration
+	// ExpiryTogether is how long the leader may take to close all of them; zero means no limit.
+	ExpiryTogether time.Duration
 	// LatePing is the longest delay, drawn from the seed, with which the leader sends
 	// the PINGs that were due while it was frozen. Whatever results from requests that
 	// waited for it is sent before them.
