@@ -134,21 +134,32 @@ func TestTestsInTheDocumentsPass(t *testing.T) {
 
 func TestFragmentsInTheDocumentsCompile(t *testing.T) {
 	if testing.Short() {
-		t.Skip("not with -short: compiles each block by itself")
+		t.Skip("not with -short: compiles all blocks")
 	}
 	t.Parallel()
-	for _, b := range blocksIn(t, "go") {
+	here, err := filepath.Abs(root)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	write := func(text, name string) {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	write("module fragments\n\ngo 1.25.0\n", "go.mod")
+	write(fmt.Sprintf("go 1.25.0\n\nuse (\n\t.\n\t%q\n)\n", here), "go.work")
+	for i, b := range blocksIn(t, "go") {
 		if b.IsFile() || moduleOf(b) != "." {
 			continue
 		}
 		source, err := b.AsFile()
-		if !assert.NoError(t, err) {
-			continue
+		if assert.NoError(t, err) {
+			write(fmt.Sprintf("// %v\n\n%s", b, source), fmt.Sprintf("block%d/fragment.go", i))
 		}
-		path, overlay := asPackage(t, ".", "fragment.go", source)
-		out, err := goCommand(t, "vet", overlay, path)
-		assert.NoError(t, err, "%v:\n%s\n%s", b, out, source)
 	}
+	vet := exec.CommandContext(t.Context(), "go", "vet", "./...")
+	vet.Dir, vet.Env = dir, append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"))
+	out, err := vet.CombinedOutput()
+	assert.NoError(t, err, "%s", out)
 }
 
 // moduleOf returns the nested module of a block, or that of the library.
@@ -173,28 +184,30 @@ func TestFragmentsOfAdaptersCompile(t *testing.T) {
 		t.Skip("not with -short: builds what the adapters stand on")
 	}
 	t.Parallel()
-	shown := map[string]bool{}
+	shown := map[string][]Block{}
 	for _, b := range blocksIn(t, "go") {
-		module := moduleOf(b)
-		if module == "." || b.IsFile() {
-			continue
+		if module := moduleOf(b); module != "." && !b.IsFile() {
+			shown[module] = append(shown[module], b)
 		}
-		shown[module] = true
+	}
+	for module, blocks := range shown {
 		if out, err := exec.Command("go", "-C", filepath.Join(root, module), "list", "-mod=readonly", "-deps", "-test", "./...").CombinedOutput(); err != nil {
-			t.Logf("left out %v: %s", b, out)
+			t.Logf("left out %v: %s", blocks, out)
 			continue
 		}
-		source, err := b.AsFile()
-		if !assert.NoError(t, err) {
-			continue
+		for _, b := range blocks {
+			source, err := b.AsFile()
+			if !assert.NoError(t, err) {
+				continue
+			}
+			path, overlay := asPackage(t, module, "fragment.go", source)
+			out, err := goCommandIn(t, module, "build", overlay, path) // vet needs the directory to be there
+			assert.NoError(t, err, "%v:\n%s\n%s", b, out, source)
 		}
-		path, overlay := asPackage(t, module, "fragment.go", source)
-		out, err := goCommandIn(t, module, "build", overlay, path) // vet needs the directory to be there
-		assert.NoError(t, err, "%v:\n%s\n%s", b, out, source)
 	}
 	for _, module := range released(t) {
 		if strings.HasPrefix(module, "adapters/") {
-			assert.True(t, shown[module] || shown[module+"/test"], "%s must show what to paste", module)
+			assert.NotEmpty(t, slices.Concat(shown[module], shown[module+"/test"]), "%s must show what to paste", module)
 			assert.Contains(t, read(t, module+"/README.md"), "-replace=github.com/zklock-go/zklock/"+module+"=../zklock/"+module)
 		}
 	}
