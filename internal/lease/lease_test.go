@@ -1068,14 +1068,19 @@ func TestAReplyThatTakesMuchLongerThanConnectingDoesNotMakeHeartbeatsMoreFrequen
 	require.Equal(t, leaseTerm*93/100-2665*time.Millisecond-100*time.Millisecond-4*took-leaseTerm/6, period(took), "as long as locks can be granted")
 }
 
-// Of the kinds of replies, the slowest counts: commits can be slow where syncs are not.
-func TestTheSlowestKindOfReplyIsTheDistance(t *testing.T) {
+// Commits can be slow where syncs are not. If one was fast, syncs that never were have waited in a queue.
+func TestTheReplyWithTheStrongestEvidenceShowsTheDistance(t *testing.T) {
 	var r replies
 	now := time.Now()
 	r.took(time.Millisecond, OfServer, now, leaseTerm)
-	r.took(time.Second, OfQuorum, now, leaseTerm)
+	require.Equal(t, time.Millisecond, r.distance(now, leaseTerm))
+	r.took(time.Second, OfLeader, now, leaseTerm)
 	require.Equal(t, time.Second, r.distance(now, leaseTerm))
-	require.Equal(t, time.Second, r.slow)
+	r.took(2*time.Second, OfQuorum, now, leaseTerm)
+	require.Equal(t, 2*time.Second, r.distance(now, leaseTerm))
+	r.took(20*time.Millisecond, OfQuorum, now, leaseTerm)
+	require.Equal(t, 20*time.Millisecond, r.distance(now, leaseTerm))
+	require.Equal(t, 2*time.Second, r.slow)
 }
 
 // A reply that waited for a large request of ours is evidence like any other, but its time is not that of the network.
