@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -43,7 +44,7 @@ const kerberos = "adapters/kerberos"
 var heavy = []string{"adapters/caddy", "adapters/caddy/test", "adapters/gocron/test", kerberos, "adapters/leaderelection", "adapters/leaderelection/test", browser}
 
 // leftOut describes the tests that a run on a commit leaves to a run of everything.
-const leftOut = "heavy modules; the command's long tests; 10,000 cycles of each kind; on real servers: ZooKeeper 3.9, Curator and kazoo, seven of nine faults, sequences of parity, a restore, long runs"
+const leftOut = "heavy modules; the command's long tests; 10,000 cycles of each kind; most seeds of healthy worlds; the patches for go-zookeeper; on real servers: ZooKeeper 3.9, Curator and kazoo, seven of nine faults, sequences of parity, a restore, long runs"
 
 // image returns a step that builds the servers' image of a Debian suite, or waits until another lane has built it. Without an
 // image, the tests report what they did not test.
@@ -73,13 +74,14 @@ const browser = "cmd/zklock/browser"
 
 // lanes returns the lanes for a commit or for everything. Tests that run real processes are in a lane that is not nice.
 func lanes(library, nested []string, everything bool) []lane {
-	commands := goTest(".", "./cmd/...")
+	commands, own := goTest(".", "./cmd/..."), goTest(".", library...)
 	if !everything {
 		commands.args = append(commands.args, "-short")
+		own.args = append(own.args, "-skip", "^TestPatchesEndTheTraps$")
 	}
 	all := []lane{
 		{name: command, steps: []step{commands}},
-		{name: "library", nice: true, steps: []step{goTest(".", library...)}},
+		{name: "library", nice: true, steps: []step{own}},
 	}
 	real, started, modules := lane{name: "servers"}, lane{name: "containers"}, lane{name: "modules", nice: true}
 	for _, dir := range nested {
@@ -104,6 +106,7 @@ func lanes(library, nested []string, everything bool) []lane {
 	if everything {
 		modules.steps = append(modules.steps,
 			step{".", append(goTest(".", "./internal/evidence/yields").args, "-args", "-all")},
+			step{".", append(goTest(".", "./internal/evidence/sim").args, "-run", "^TestNothingIsLostInAHealthyWorld$", "-args", "-healthy", "20")},
 			step{".", append(goTest(".", "./internal/evidence/promises").args, "-run", "^TestCyclesOfEveryKindLeaveNothingBehind$", "-args", "-cycles", "10000")})
 	}
 	if everything && slices.Contains(nested, kerberos) { // when the images are built
@@ -113,6 +116,9 @@ func lanes(library, nested []string, everything bool) []lane {
 	}
 	return append(all, real, started, modules)
 }
+
+// longest are the packages whose tests take the longest. They begin first, so that no processor waits for one of them at the end.
+var longest = []string{"/internal/evidence/sim", "/internal/evidence/promises"}
 
 // packages lists this module's packages except the command's, which has a separate lane.
 func packages(ctx context.Context) ([]string, error) {
@@ -126,5 +132,9 @@ func packages(ctx context.Context) ([]string, error) {
 			list = append(list, p)
 		}
 	}
+	rank := func(p string) int {
+		return -slices.IndexFunc(longest, func(suffix string) bool { return strings.HasSuffix(p, suffix) })
+	}
+	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	return list, nil
 }

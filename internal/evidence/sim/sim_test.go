@@ -26,7 +26,7 @@ var (
 	oneSeed = flag.Int64("seed", -1, "run only this seed")
 	seeds   = flag.Int("seeds", 0, "number of seeds that TestNoSeedBreaksAPromise runs; 0 means the chosen runs")
 	first   = flag.Int64("first", 1, "the first of these seeds")
-	healthy = flag.Int("healthy", 10, "number of seeds that TestNothingIsLostInAHealthyWorld runs")
+	healthy = flag.Int("healthy", 4, "number of seeds that TestNothingIsLostInAHealthyWorld runs")
 	save    = flag.String("save", "", "directory for the histories of failed runs (default: a temporary one)")
 )
 
