@@ -65,17 +65,17 @@ func (r *replies) waited(d time.Duration, now time.Time, timeout time.Duration) 
 	}
 }
 
-// distance returns how long replies take at least. That is what a network adds to every reply: the fastest one of the last twelve to
-// twenty-four timeouts. Of the kinds of evidence, the strongest counts: its reply has come from as far as any other, and commits can be
-// slow where syncs are not. What a server's queue adds differs from reply to reply, and is not counted: if clients sent more heartbeats
-// because of a queue, the queue would grow. A queue that delays every reply of that kind for longer is counted all the same.
-func (r *replies) distance(now time.Time, timeout time.Duration) time.Duration {
-	for _, f := range slices.Backward(r.fastest[:]) {
+// distance returns how long replies take at least. That is what a network adds to every reply: of the fastest replies of the last twelve
+// to twenty-four timeouts, one for each kind of evidence, it is the slowest. What a server's queue adds differs from reply to reply, and
+// is not counted: if clients sent more heartbeats because of a queue, the queue would grow. A queue that delays every reply of a kind for
+// longer than that is counted all the same.
+func (r *replies) distance(now time.Time, timeout time.Duration) (d time.Duration) {
+	for _, f := range r.fastest {
 		if now.Sub(f.since) <= 2*lookback*timeout {
-			return min(f.now, f.before)
+			d = max(d, min(f.now, f.before))
 		}
 	}
-	return 0
+	return d
 }
 
 // usually returns how long the replies of a heartbeat usually take on average: a touch, two syncs and a transaction.

@@ -248,9 +248,9 @@ func (r *Run) atRandom(t Instant) time.Time { return t.Mono.Add(-rand.N(r.l.peri
 // granted: less remains, and the queue ends.
 //
 // If thousands of processes start at once, no reply comes at first that has not waited. But connecting to the current server was quick. So
-// the fastest replies make the period shorter only as far as that time explains them, or as far as a grant needs it. If even longest is too
-// short for that, least is used after lookback timeouts: a queue of processes that start has ended then. One that lasts for longer is taken
-// for a slow network.
+// the fastest replies make the period shorter only as far as that time explains them, or as far as a grant needs it and replies as slow as
+// usual permit one then. If even longest is too short for that, least is used after lookback timeouts: a queue of processes that start has
+// ended then. One that lasts for longer is taken for a slow network.
 func (l *Lease) period(now time.Time) time.Duration {
 	distance, least := l.replies.distance(now, l.timeout), l.timeout/12
 	p := min(max(l.room(min(distance, l.near())), least), l.timeout/3)
@@ -258,7 +258,7 @@ func (l *Lease) period(now time.Time) time.Duration {
 	if l.newest(distance) >= least && now.Sub(l.replies.first) > lookback*l.timeout {
 		most = max(most, least)
 	}
-	if most >= least {
+	if most >= least && l.newest(l.replies.usually(now, l.timeout)) >= most {
 		p = min(p, most)
 	}
 	return max(p, min(p+8*l.replies.queued(now, l.timeout), l.timeout/3, l.longest(l.replies.usually(now, l.timeout))))
