@@ -147,19 +147,21 @@ func TestFragmentsInTheDocumentsCompile(t *testing.T) {
 	}
 	write("module fragments\n\ngo 1.25.0\n", "go.mod")
 	write(fmt.Sprintf("go 1.25.0\n\nuse (\n\t.\n\t%q\n)\n", here), "go.work")
+	var names strings.Builder
 	for i, b := range blocksIn(t, "go") {
 		if b.IsFile() || moduleOf(b) != "." {
 			continue
 		}
 		source, err := b.AsFile()
 		if assert.NoError(t, err) {
-			write(fmt.Sprintf("// %v\n\n%s", b, source), fmt.Sprintf("block%d/fragment.go", i))
+			write(string(source), fmt.Sprintf("block%d/fragment.go", i))
+			fmt.Fprintf(&names, "block%d is %v\n", i, b)
 		}
 	}
 	vet := exec.CommandContext(t.Context(), "go", "vet", "./...")
 	vet.Dir, vet.Env = dir, append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"))
 	out, err := vet.CombinedOutput()
-	assert.NoError(t, err, "%s", out)
+	assert.NoError(t, err, "%s%s", out, &names)
 }
 
 // moduleOf returns the nested module of a block, or that of the library.
