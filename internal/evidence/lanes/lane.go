@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -117,9 +116,6 @@ func lanes(library, nested []string, everything bool) []lane {
 	return append(all, real, started, modules)
 }
 
-// longest are the packages whose tests take the longest. They begin first, so that no processor waits for one of them at the end.
-var longest = []string{"/internal/evidence/sim", "/internal/evidence/promises"}
-
 // packages lists this module's packages except the command's, which has a separate lane.
 func packages(ctx context.Context) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "./...").Output()
@@ -132,9 +128,5 @@ func packages(ctx context.Context) ([]string, error) {
 			list = append(list, p)
 		}
 	}
-	rank := func(p string) int {
-		return -slices.IndexFunc(longest, func(suffix string) bool { return strings.HasSuffix(p, suffix) })
-	}
-	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	return list, nil
 }
