@@ -15,6 +15,7 @@ var duelWorks = []struct{ work, one, several string }{
 	{"queue", "", "a queue of %d"},
 	{"many", "", "%d goroutines of a client, each with its own lock"},
 	{"latency", "nobody else wants it, 1 ms away", "%d workers, 1 ms away"},
+	{"tls", "nobody else wants it, over TLS", "%d workers, over TLS"},
 	{"ensemble", "nobody else wants it, three servers", "%d workers, three servers"},
 }
 

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// zkClassPath is the class path of Debian's own scripts. The jar's manifest names its dependencies.
-const zkClassPath = "/usr/share/java/zookeeper.jar"
+// zkClassPath is the class path of Debian's own scripts. The jar's manifest names its dependencies, except a part of Netty
+// that TLS needs.
+const zkClassPath = "/usr/share/java/zookeeper.jar:/usr/share/java/netty-codec.jar"
 
 // zkTick is ZooKeeper's default tickTime. The shortest session timeout is two ticks, so 4 s.
 const zkTick = 2 * time.Second

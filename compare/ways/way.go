@@ -7,6 +7,7 @@ package ways
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -36,6 +37,8 @@ type Endpoints struct {
 	Memcached string   `json:"memcached,omitempty"`
 	Etcd      []string `json:"etcd,omitempty"`
 	ZooKeeper []string `json:"zookeeper,omitempty"`
+
+	TLS *tls.Config `json:"-"` // for ZooKeeper; only the ways in Go have it
 }
 
 // Way is a way to lock.

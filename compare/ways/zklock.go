@@ -11,9 +11,9 @@ import (
 
 type zklockWay struct {
 	plain
-	servers []string
-	delay   time.Duration // LockDelay of the client
-	lock    func(c *zklock.Client, path string) zklockLock
+	at    Endpoints
+	delay time.Duration // LockDelay of the client
+	lock  func(c *zklock.Client, path string) zklockLock
 }
 
 // zklockLock is implemented by zklock.Mutex and zklock.Cohort.
@@ -39,11 +39,11 @@ func newCohort(at Endpoints) Way {
 }
 
 func newZKLockOf(at Endpoints, name, how string, lock func(c *zklock.Client, path string) zklockLock) zklockWay {
-	return zklockWay{plain: plain{Info{name, "ZooKeeper", how, true, "Hold.Check, and the hold's context"}}, servers: at.ZooKeeper, lock: lock}
+	return zklockWay{plain: plain{Info{name, "ZooKeeper", how, true, "Hold.Check, and the hold's context"}}, at: at, lock: lock}
 }
 
 func (w zklockWay) Open(ctx context.Context) (Session, error) {
-	client, err := zklock.Connect(ctx, w.servers, &zklock.Options{SessionTimeout: Lease, LockDelay: w.delay, Root: zkRoot})
+	client, err := zklock.Connect(ctx, w.at.ZooKeeper, &zklock.Options{SessionTimeout: Lease, LockDelay: w.delay, Root: zkRoot, TLS: w.at.TLS})
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,10 @@ package ways
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -16,12 +18,12 @@ const zkRoot = "/compare"
 
 type zkWay struct {
 	plain
-	servers []string
-	make    func(conn *zk.Conn, path string, signs *signs) Locker
+	at   Endpoints
+	make func(conn *zk.Conn, path string, signs *signs) Locker
 }
 
 func newGoZooKeeper(at Endpoints) Way {
-	return zkWay{plain{Info{"go-zookeeper", "ZooKeeper", "zk.Lock of the Go client: the reference", false, ""}}, at.ZooKeeper,
+	return zkWay{plain{Info{"go-zookeeper", "ZooKeeper", "zk.Lock of the Go client: the reference", false, ""}}, at,
 		func(conn *zk.Conn, path string, signs *signs) Locker {
 			return &goZKLocker{lock: zk.NewLock(conn, path, zk.WorldACL(zk.PermAll)), signs: signs}
 		}}
@@ -30,7 +32,7 @@ func newGoZooKeeper(at Endpoints) Way {
 // NewFloor returns a way that only creates and deletes one ephemeral sequential node. It is not a lock, but shows the lowest
 // cost that a lock on ZooKeeper can have.
 func NewFloor(at Endpoints) Way {
-	return zkWay{plain{Info{"create+delete", "ZooKeeper", "no lock: one node created and deleted, the floor", false, ""}}, at.ZooKeeper,
+	return zkWay{plain{Info{"create+delete", "ZooKeeper", "no lock: one node created and deleted, the floor", false, ""}}, at,
 		func(conn *zk.Conn, path string, _ *signs) Locker { return &floorLocker{conn: conn, path: path} }}
 }
 
@@ -125,7 +127,7 @@ func (p *HandOffPair) watch(ctx context.Context, node string) (<-chan zk.Event, 
 
 func (w zkWay) Open(ctx context.Context) (Session, error) {
 	told := &signs{more: make(chan struct{})}
-	conn, err := zkConnect(ctx, w.servers, told)
+	conn, err := zkConnect(ctx, w.at, told)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +135,14 @@ func (w zkWay) Open(ctx context.Context) (Session, error) {
 }
 
 // zkConnect connects and waits for the session, so that no figure includes this time.
-func zkConnect(ctx context.Context, servers []string, told *signs) (*zk.Conn, error) {
-	conn, events, err := zk.Connect(servers, Lease, zk.WithLogger(silentZK{}), zk.WithLogInfo(false), zk.WithEventCallback(told.event))
+func zkConnect(ctx context.Context, at Endpoints, told *signs) (*zk.Conn, error) {
+	dial := zk.WithDialer(net.DialTimeout)
+	if at.TLS != nil {
+		dial = zk.WithDialer(func(network, address string, timeout time.Duration) (net.Conn, error) {
+			return tls.DialWithDialer(&net.Dialer{Timeout: timeout}, network, address, at.TLS)
+		})
+	}
+	conn, events, err := zk.Connect(at.ZooKeeper, Lease, dial, zk.WithLogger(silentZK{}), zk.WithLogInfo(false), zk.WithEventCallback(told.event))
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +159,7 @@ func zkConnect(ctx context.Context, servers []string, told *signs) (*zk.Conn, er
 			return nil, ctx.Err()
 		case <-timeout.C:
 			conn.Close()
-			return nil, fmt.Errorf("no session from %v", servers)
+			return nil, fmt.Errorf("no session from %v", at.ZooKeeper)
 		}
 	}
 }

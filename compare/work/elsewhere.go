@@ -111,6 +111,31 @@ func (b *bench) ensemble(ctx context.Context) error {
 	})
 }
 
+// overTLS lists the ways that are measured over TLS.
+var overTLS = []string{Reference, "zklock", "zklock-cohort"}
+
+// tls measures one client alone, and several workers on one lock, over TLS to one server.
+func (b *bench) tls(ctx context.Context) error {
+	if len(b.plan.Secure) == 0 {
+		return nil
+	}
+	set, err := servers.NewSet()
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	server, err := set.SecureZooKeeper(ctx)
+	if err != nil {
+		return err
+	}
+	at := ways.Endpoints{ZooKeeper: []string{server.Port}, TLS: server.Client}
+	return b.elsewhere(ctx, "tls", b.plan.Secure, at, chosen(chosen(ways.All(at), overTLS), b.plan.Ways), func(n int) race {
+		shape := workers(n)
+		shape.served = func(ways.Way) []*servers.Process { return []*servers.Process{server.Process} }
+		return shape
+	})
+}
+
 // noEnsemble reports err as the sample of every way: for example, that this machine cannot create network namespaces.
 func (b *bench) noEnsemble(ctx context.Context, err error) error {
 	for _, n := range b.plan.Members {

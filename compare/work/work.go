@@ -76,6 +76,7 @@ type Plan struct {
 	Distant []int         // numbers of workers with a distance
 	Lines   []int         // lengths of the standing queue with a distance
 	Members []int         // numbers of workers on three servers
+	Secure  []int         // numbers of workers over TLS
 	Faults  []string      // faults to inject into the sale
 	Only    []string      // names of the works to do, or nil for all
 	Ways    []string      // names of the ways, or nil for all
@@ -96,13 +97,13 @@ func Quick() Plan {
 // Duel returns a plan that compares this library with the reference only.
 func Duel() Plan {
 	return Plan{Rounds: 6, Repeats: 1, Window: 3 * time.Second, Workers: []int{2, 8, 32}, Queues: []int{100}, Distant: []int{1, 8}, Members: []int{1, 8, 32},
-		Only: []string{"uncontended", "contended", "queue", "many", "latency", "ensemble"}, Ways: []string{Reference, "zklock", "zklock-cohort"}}
+		Secure: []int{1, 8, 32}, Only: []string{"uncontended", "contended", "queue", "many", "latency", "tls", "ensemble"}, Ways: []string{Reference, "zklock", "zklock-cohort"}}
 }
 
 // includes reports whether the plan has the work of that name.
 func (p Plan) includes(name string) bool { return p.Only == nil || slices.Contains(p.Only, name) }
 
-// Names lists the works in the order in which they run.
+// Names lists the works of Full in the order in which they run. The duel has tls as well.
 var Names = []string{"uncontended", "first", "contended", "queue", "many", "goroutines", "latency", "lines", "ensemble", "crash", "sale"}
 
 // Run runs the planned works and calls report with each sample. Calls of report do not overlap.
@@ -117,7 +118,7 @@ func Run(ctx context.Context, plan Plan, set *servers.Set, singles *servers.Sing
 		run  func(context.Context) error
 	}{
 		{"uncontended", b.uncontended}, {"first", b.first}, {"contended", b.contended}, {"queue", b.queue},
-		{"many", b.many}, {"goroutines", b.goroutines}, {"latency", b.latency}, {"lines", b.lines}, {"ensemble", b.ensemble},
+		{"many", b.many}, {"goroutines", b.goroutines}, {"latency", b.latency}, {"lines", b.lines}, {"tls", b.tls}, {"ensemble", b.ensemble},
 		{"crash", b.crash}, {"sale", b.sale},
 	} {
 		if !plan.includes(w.name) {
@@ -282,7 +283,7 @@ func (p Plan) Samples() int {
 	each := map[string]int{
 		"uncontended": n + floor, "first": n, "contended": (n + floor) * len(p.Workers), "queue": (n + floor) * len(p.Queues), "many": n + floor,
 		"goroutines": withFloor(len(sharing(all))) * len(p.Clients), "latency": (n + floor) * len(p.Distant),
-		"lines": withFloor(len(inLine(all))) * len(p.Lines), "ensemble": withFloor(len(replicated(all))) * len(p.Members),
+		"lines": withFloor(len(inLine(all))) * len(p.Lines), "tls": withFloor(len(chosen(all, overTLS))) * len(p.Secure), "ensemble": withFloor(len(replicated(all))) * len(p.Members),
 		"crash": n, "sale": n * len(p.Faults),
 	}
 	sum := 0

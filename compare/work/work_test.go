@@ -150,6 +150,13 @@ func TestEveryPlannedWorkHasSamples(t *testing.T) {
 			t.Errorf("%s: none", name)
 		}
 	}
+	for _, name := range Duel().Only {
+		plan := Duel()
+		plan.Only = []string{name}
+		if plan.Samples() == 0 {
+			t.Errorf("duel, %s: none", name)
+		}
+	}
 }
 
 func TestSomeWorksMeasureOnlySomeWays(t *testing.T) {
