@@ -200,7 +200,7 @@ func (r *FaultRun) about() string {
 		}
 	}
 	return fmt.Sprintf("%d rounds, session timeout or lease %g s; the last run (`make report`) began on %s, at commit `%s`. Machine: %d cores, %s of memory, %s, Linux %s, %s. "+
-		"Load average (one minute) after each trial: median %s, at most %s. The machine had other users.\n",
+		"Load average (one minute) after each trial: median %s, at most %s.\n",
 		n, lease, r.When.Format("2006-01-02 15:04 MST"), r.Commit, m.Cores, m.Memory, m.System, m.Kernel, m.Go, number(loads.median), number(loads.high))
 }
 
