@@ -22,7 +22,7 @@ import (
 
 // underFaults runs the subcommand faults: it measures when holders learn of a loss under nine faults.
 //
-//	go run . faults                                     everything, three rounds; about half an hour
+//	go run . faults                                     everything, three rounds; about twenty minutes
 //	go run . faults --only "leader killed" --clients zklock
 //	go run . faults --lease 15s --only "follower cut off from its peers" --add
 //	go run . faults --render                            draw pictures and page again
@@ -71,8 +71,7 @@ func tryFaults(file string, rounds int, only, names []string, add bool) error {
 		if err != nil {
 			return err
 		}
-		run.Loads = earlier.Loads
-		run.Trials = slices.DeleteFunc(earlier.Trials, func(t faults.Trial) bool { return t.Lease == ways.Lease.Seconds() })
+		run.AddTo(earlier, ways.Lease.Seconds())
 	}
 	clients := slices.DeleteFunc(slices.Clone(faults.Clients), func(c faults.Client) bool {
 		return names != nil && !slices.Contains(names, c.Name)

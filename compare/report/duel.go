@@ -19,9 +19,6 @@ var duelWorks = []struct{ work, one, several string }{
 	{"ensemble", "nobody else wants it, three servers", "%d workers, three servers"},
 }
 
-// duelWays are the ways of the duel.
-var duelWays = []string{work.Reference, "zklock", "zklock-cohort"}
-
 // Duel returns the table of a run of work.Duel.
 func (r *Results) Duel() string {
 	var rows [][]string
@@ -31,7 +28,7 @@ func (r *Results) Duel() string {
 			if size > alone {
 				text = fmt.Sprintf(d.several, size)
 			}
-			for _, way := range duelWays {
+			for _, way := range work.DuelWays {
 				c := cell{work: d.work, way: way, size: size}
 				if !r.tried(c) {
 					continue

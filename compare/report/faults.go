@@ -190,6 +190,16 @@ func (r *FaultRun) blocks() map[string]string {
 	return blocks
 }
 
+// AddTo makes a run, which has no trials yet, an addition to an earlier one. Its trials replace those with the same lease. The commit is
+// that of the oldest trials that are kept.
+func (r *FaultRun) AddTo(earlier *FaultRun, lease float64) {
+	r.Loads = earlier.Loads
+	r.Trials = slices.DeleteFunc(earlier.Trials, func(t faults.Trial) bool { return t.Lease == lease })
+	if len(r.Trials) > 0 {
+		r.Commit = earlier.Commit
+	}
+}
+
 func (r *FaultRun) about() string {
 	m, loads := r.Machine, spreadOf(r.Loads)
 	lease := r.leases()[0]
@@ -199,7 +209,7 @@ func (r *FaultRun) about() string {
 			n = max(n, t.Round+1)
 		}
 	}
-	return fmt.Sprintf("%d rounds, session timeout or lease %g s; the last run (`make report`) began on %s, at commit `%s`. Machine: %d cores, %s of memory, %s, Linux %s, %s. "+
+	return fmt.Sprintf("%d rounds, session timeout or lease %g s; the last run (`make report`) began on %s, and the oldest trials are of commit `%s`. Machine: %d cores, %s of memory, %s, Linux %s, %s. "+
 		"Load average (one minute) after each trial: median %s, at most %s.\n",
 		n, lease, r.When.Format("2006-01-02 15:04 MST"), r.Commit, m.Cores, m.Memory, m.System, m.Kernel, m.Go, number(loads.median), number(loads.high))
 }

@@ -391,3 +391,20 @@ func TestReportPageMatchesItsTrials(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAdditionKeepsTheCommitOfTheOldestTrials(t *testing.T) {
+	earlier := func() *FaultRun {
+		return &FaultRun{Commit: "old", Trials: []faults.Trial{{Lease: 6}, {Lease: 15}}}
+	}
+	added := &FaultRun{Commit: "new"}
+	added.AddTo(earlier(), 15)
+	if added.Commit != "old" || len(added.Trials) != 1 || added.Trials[0].Lease != 6 {
+		t.Errorf("a run in addition to older trials: %+v", added)
+	}
+	only := earlier()
+	only.Trials = only.Trials[1:]
+	replaced := &FaultRun{Commit: "new"}
+	if replaced.AddTo(only, 15); replaced.Commit != "new" || len(replaced.Trials) != 0 {
+		t.Errorf("a run that replaces all trials: %+v", replaced)
+	}
+}

@@ -76,13 +76,9 @@ func selfSigned() (identity []byte, client *tls.Config, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, nil, err
-	}
-	client = &tls.Config{RootCAs: x509.NewCertPool()}
-	client.RootCAs.AddCert(cert)
 	identity = append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	client = &tls.Config{RootCAs: x509.NewCertPool()}
+	client.RootCAs.AppendCertsFromPEM(identity)
 	return identity, client, nil
 }

@@ -111,9 +111,6 @@ func (b *bench) ensemble(ctx context.Context) error {
 	})
 }
 
-// overTLS lists the ways that are measured over TLS.
-var overTLS = []string{Reference, "zklock", "zklock-cohort"}
-
 // tls measures one client alone, and several workers on one lock, over TLS to one server.
 func (b *bench) tls(ctx context.Context) error {
 	if len(b.plan.Secure) == 0 {
@@ -129,7 +126,7 @@ func (b *bench) tls(ctx context.Context) error {
 		return err
 	}
 	at := ways.Endpoints{ZooKeeper: []string{server.Port}, TLS: server.Client}
-	return b.elsewhere(ctx, "tls", b.plan.Secure, at, chosen(chosen(ways.All(at), overTLS), b.plan.Ways), func(n int) race {
+	return b.elsewhere(ctx, "tls", b.plan.Secure, at, chosen(ways.All(at), b.plan.Ways), func(n int) race {
 		shape := workers(n)
 		shape.served = func(ways.Way) []*servers.Process { return []*servers.Process{server.Process} }
 		return shape

@@ -76,7 +76,7 @@ type Plan struct {
 	Distant []int         // numbers of workers with a distance
 	Lines   []int         // lengths of the standing queue with a distance
 	Members []int         // numbers of workers on three servers
-	Secure  []int         // numbers of workers over TLS
+	Secure  []int         // numbers of workers over TLS, for ways in Go on ZooKeeper
 	Faults  []string      // faults to inject into the sale
 	Only    []string      // names of the works to do, or nil for all
 	Ways    []string      // names of the ways, or nil for all
@@ -94,10 +94,13 @@ func Quick() Plan {
 		Clients: []int{4}, Distant: []int{8}, Lines: []int{10}, Members: []int{8}, Faults: []string{Paused, Restarted, CutOff}}
 }
 
+// DuelWays are the ways of the duel.
+var DuelWays = []string{Reference, "zklock", "zklock-cohort"}
+
 // Duel returns a plan that compares this library with the reference only.
 func Duel() Plan {
 	return Plan{Rounds: 6, Repeats: 1, Window: 3 * time.Second, Workers: []int{2, 8, 32}, Queues: []int{100}, Distant: []int{1, 8}, Members: []int{1, 8, 32},
-		Secure: []int{1, 8, 32}, Only: []string{"uncontended", "contended", "queue", "many", "latency", "tls", "ensemble"}, Ways: []string{Reference, "zklock", "zklock-cohort"}}
+		Secure: []int{1, 8, 32}, Only: []string{"uncontended", "contended", "queue", "many", "latency", "tls", "ensemble"}, Ways: DuelWays}
 }
 
 // includes reports whether the plan has the work of that name.
@@ -283,7 +286,7 @@ func (p Plan) Samples() int {
 	each := map[string]int{
 		"uncontended": n + floor, "first": n, "contended": (n + floor) * len(p.Workers), "queue": (n + floor) * len(p.Queues), "many": n + floor,
 		"goroutines": withFloor(len(sharing(all))) * len(p.Clients), "latency": (n + floor) * len(p.Distant),
-		"lines": withFloor(len(inLine(all))) * len(p.Lines), "tls": withFloor(len(chosen(all, overTLS))) * len(p.Secure), "ensemble": withFloor(len(replicated(all))) * len(p.Members),
+		"lines": withFloor(len(inLine(all))) * len(p.Lines), "tls": (n + floor) * len(p.Secure), "ensemble": withFloor(len(replicated(all))) * len(p.Members),
 		"crash": n, "sale": n * len(p.Faults),
 	}
 	sum := 0
