@@ -46,10 +46,10 @@ type PendingCreates struct {
 	requests *Requests // which belong to no client
 	sweeper  *Sweeper
 
-	mu     sync.Mutex
-	all    []*PendingCreate // guarded by mu
-	at     *conn.Attachment // guarded by mu: during which the last search was
-	looked int              // guarded by mu: how many searches there were since then, and since the last Add
+	mu    sync.Mutex
+	all   []*PendingCreate // guarded by mu
+	at    *conn.Attachment // guarded by mu: during which the last search was; nil if a create was added since
+	first time.Time        // guarded by mu: when the first search during it began
 }
 
 func newPendingCreates(h *Hub, r *Requests) *PendingCreates {
@@ -67,34 +67,36 @@ func (pc *PendingCreates) isAny() bool {
 // Add remembers a pending create and searches for its node until the outcome is certain.
 func (pc *PendingCreates) Add(g *PendingCreate) {
 	pc.mu.Lock()
-	pc.all, pc.looked = append(pc.all, g), 0
+	pc.all, pc.at = append(pc.all, g), nil
 	pc.mu.Unlock()
 	pc.sweeper.Wake()
 }
 
-// look searches once, and returns the time until the next search, or zero if no pending create is left.
+// look searches once, and returns the time until the next search, or zero if no pending create is left. The Sweeper may call it twice at
+// once after a reconnect, so the second search that is due is one that begins late enough.
 func (pc *PendingCreates) look(ctx context.Context, s *Session) time.Duration {
-	pc.beginLook(s.Attachment())
+	again := s.Lease.Term() / 4
+	since := pc.beginLook(s.Attachment())
 	certain, err := pc.settleAll(ctx, s)
 	pc.mu.Lock()
 	defer pc.mu.Unlock()
 	switch {
 	case certain:
 		return 0
-	case err != nil || pc.looked < 2 || pc.hasOrphans():
-		return s.Lease.Term() / 4
+	case err != nil || since < again || pc.hasOrphans():
+		return again
 	}
 	return never // until the session moves
 }
 
-// beginLook counts the searches on a connection.
-func (pc *PendingCreates) beginLook(at *conn.Attachment) {
+// beginLook returns the time since the first search on the connection, also since the last Add.
+func (pc *PendingCreates) beginLook(at *conn.Attachment) time.Duration {
 	pc.mu.Lock()
 	defer pc.mu.Unlock()
 	if pc.at != at {
-		pc.at, pc.looked = at, 0
+		pc.at, pc.first = at, time.Now()
 	}
-	pc.looked++
+	return time.Since(pc.first)
 }
 
 // settleAll removes the nodes that exist, and forgets the creates that can no longer be executed.

@@ -52,3 +52,32 @@ func TestASearchForALostCreateEnds(t *testing.T) {
 		require.EqualValues(t, 2, searches.Load())
 	})
 }
+
+// After a reconnect a search may run twice at once: the sweeper sees the new session, and is woken for it as well. A node can appear
+// after both.
+func TestALostCreateIsSearchedForLaterAlsoIfTheSweeperRanTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.Options{})
+		require.NoError(t, srv.PutNode(testDir, nil))
+		c := startClient(t, srv, "a")
+		s := c.session(t)
+		c.Add(&PendingCreate{By: c.Requests, Dir: testDir, Prefix: node.NamePrefix + node.NewGUID(node.GUIDMark), Sess: s, Epoch: s.Epoch(), Moved: s.Reattached()})
+		time.Sleep(testTerm)
+		searches := make(chan time.Time, 10)
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpMulti {
+				searches <- time.Now()
+				if len(searches) == 1 {
+					c.PendingCreates.sweeper.Wake()
+				}
+			}
+			return zktest.Pass
+		})
+		srv.DropConnections()
+		time.Sleep(testTerm)
+		require.Len(t, searches, 3)
+		first := <-searches
+		require.Less(t, (<-searches).Sub(first), testTerm/8)
+		require.GreaterOrEqual(t, (<-searches).Sub(first), testTerm/4)
+	})
+}

@@ -77,6 +77,11 @@ var Table = []Mutant{
 		Test:  Test{"internal/evidence/promises", "TestOnAKeeperANewDirectoryCostsNoHold"},
 	},
 	{
+		Name: "two searches at once for a lost create end the search", Origin: "our first version: after a reconnect the sweeper saw the new session, and was woken for it as well",
+		Edits: []Edit{{"internal/session/pending.go", "\t}\n\treturn time.Since(pc.first)", "\t\treturn 0\n\t}\n\treturn never"}},
+		Test:  Test{"internal/session", "TestALostCreateIsSearchedForLaterAlsoIfTheSweeperRanTwice"},
+	},
+	{
 		Name: "an existing connection is kept open without a login", Origin: "Attach is called after the client library has connected",
 		Edits: []Edit{{"internal/conn/handshake.go", "if conn != nil {\n\t\tconn.hangUp()\n\t}\n}\n\n// IsDenied", "_ = conn\n}\n\n// IsDenied"}},
 		Test:  Test{"internal/evidence/promises", "TestAnExistingConnectionLogsInWhenItReconnects"},
