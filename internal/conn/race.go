@@ -34,6 +34,7 @@ type race struct {
 	chosen  string               // the client library's server
 	isNew   bool                 // whether the client library has dialed it for the first time
 	tried   []target             // all targets so far
+	failed  []target             // those that have failed and are not tried again
 	spare   []target             // other addresses of the names among them
 	running []*attempt           // the attempts that have not failed
 	begun   time.Time            // when the newest attempt began
@@ -56,12 +57,14 @@ type target struct {
 // An attempt is a connection to one server.
 type attempt struct {
 	target
-	ctx  context.Context // done when the attempt has failed or lost
-	stop context.CancelFunc
-	conn *serverConn   // nil until it is connected
-	sent lease.Instant // when the connection request was sent
-	data []byte        // the beginning of the reply
-	keep func() bool   // keeps the connection open when ctx is done; false if it is too late
+	ctx   context.Context // done when the attempt has failed or lost
+	stop  context.CancelFunc
+	conn  *serverConn   // nil until it is connected
+	again bool          // its target was tried before, and has not won the first part
+	begun time.Time     // when it began to dial, or to wait for a reply
+	sent  lease.Instant // when the connection request was sent
+	data  []byte        // the beginning of the reply
+	keep  func() bool   // keeps the connection open when ctx is done; false if it is too late
 }
 
 // A result is a report of an attempt. Exactly one of the last four fields is set.
@@ -144,8 +147,12 @@ func (r *race) run(done func(result) bool) error {
 				return r.last
 			}
 		case <-timer.C:
-			if !r.another(false) && r.mayBeUnknown() {
+			switch {
+			case r.another(false):
+			case r.mayBeUnknown():
 				return errSlow
+			default:
+				r.again()
 			}
 		case <-r.link.closing:
 			r.stop()
@@ -169,6 +176,7 @@ func (r *race) take(got result) {
 // fail ends an attempt.
 func (r *race) fail(a *attempt, why error) {
 	r.last = why
+	r.failed = append(r.failed, a.target)
 	r.running = slices.DeleteFunc(r.running, func(other *attempt) bool { return other == a })
 	a.stop()
 }
@@ -182,12 +190,13 @@ func (r *race) won(a *attempt) *attempt {
 		}
 	}
 	r.running = []*attempt{a}
+	a.again = false
 	return a
 }
 
 // another starts another attempt if there is another server. failed means that none is running.
 func (r *race) another(failed bool) bool {
-	if len(r.running) >= maxAttempts || r.request != nil && r.asks == 0 {
+	if !r.mayAdd() {
 		return false
 	}
 	if len(r.spare) > 0 {
@@ -202,11 +211,27 @@ func (r *race) another(failed bool) bool {
 	}
 	// A reply can be lost inside the ensemble. To ask the only server again costs it little if nothing is encrypted.
 	d := r.link.dialing
-	if r.request != nil && d.Encrypt == nil && !d.IsOpaque && len(r.running) == 1 && time.Since(r.begun) >= r.term/3 && r.hasTime(r.running[0].target) {
+	if r.request != nil && d.Encrypt == nil && !d.IsOpaque && len(r.running) == 1 && time.Since(r.running[0].begun) >= r.term/3 && r.hasTime(r.running[0].target) {
 		r.start(r.running[0].target)
 		return true
 	}
 	return false
+}
+
+// again tries a server that has failed once more, while the race waits for another one. It may serve by now, for example because there is a
+// leader again, and the other one may be frozen. Such an attempt does not prolong the race, which would otherwise not end while servers fail.
+func (r *race) again() {
+	waits := slices.ContainsFunc(r.running, func(a *attempt) bool { return !a.again })
+	if len(r.failed) > 0 && waits && r.mayAdd() {
+		next := r.failed[0]
+		r.failed = r.failed[1:]
+		r.start(next)
+	}
+}
+
+// mayAdd reports whether another attempt may start. Two requests for a new session would make two sessions.
+func (r *race) mayAdd() bool {
+	return len(r.running) < maxAttempts && (r.request == nil || r.asks != 0)
 }
 
 // mayBeUnknown reports whether the client library may know a server that this race does not, and that should be asked now.
@@ -231,9 +256,9 @@ func (r *race) patience() time.Duration {
 
 // start begins an attempt.
 func (r *race) start(to target) {
-	a := &attempt{target: to}
+	a := &attempt{target: to, again: slices.Contains(r.tried, to), begun: time.Now()}
 	a.ctx, a.stop = context.WithCancel(r.ctx)
-	r.tried, r.running, r.begun = append(r.tried, to), append(r.running, a), time.Now()
+	r.tried, r.running, r.begun = append(r.tried, to), append(r.running, a), a.begun
 	// Owned by the race; a.stop stops it, except for the program's dialer; nobody waits for it.
 	go r.connect(a)
 }
@@ -283,7 +308,7 @@ func (r *race) dial(a *attempt) (net.Conn, time.Duration, error) {
 			return nil, 0, err
 		}
 		address = found[0].address
-		if len(found) > 1 && !r.report(a, result{found: found[1:]}) {
+		if len(found) > 1 && !a.again && !r.report(a, result{found: found[1:]}) {
 			return nil, 0, a.ctx.Err()
 		}
 	}
@@ -347,7 +372,7 @@ func (r *race) hasTime(to target) bool { return time.Now().Before(r.until[to]) }
 // ask sends the connection request to a server that is connected, and waits for the reply. A server that is asked again gets no more
 // time: otherwise the race would last for as long as it does not answer.
 func (r *race) ask(a *attempt) {
-	a.sent = r.link.Now()
+	a.begun, a.sent = time.Now(), r.link.Now()
 	if r.until[a.target].IsZero() {
 		r.until[a.target] = time.Now().Add(r.given)
 	}

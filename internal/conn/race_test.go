@@ -204,6 +204,61 @@ func TestAFrozenServerDoesNotKeepTheClientFromTheOthers(t *testing.T) {
 	}
 }
 
+// While a race waits for a frozen server, it asks the others again: they have refused while they had no leader.
+func TestAServerThatHasRefusedIsAskedAgainWhileAnotherIsFrozen(t *testing.T) {
+	for name, encrypted := range map[string]bool{"no reply": false, "no handshake": true} {
+		t.Run(name, func(t *testing.T) {
+			try(t, 3, func(t *testing.T, ts *trials, l *Link, s *Session) {
+				current := func() *zktest.Member {
+					l.mu.Lock()
+					defer l.mu.Unlock()
+					return memberAt(ts.srv, l.conn.server.address)
+				}
+				for current() == ts.srv.Leader() { // without a leader no other server could take the session
+					l.restart()
+					time.Sleep(time.Second)
+				}
+				own := current()
+				if encrypted {
+					ts.slow(own.Addr(), time.Hour)
+				}
+				for _, server := range ts.srv.Addrs() {
+					if m := memberAt(ts.srv, server); m != own {
+						m.Refuse(true)
+						time.AfterFunc(term/2, func() { m.Refuse(false) })
+					}
+				}
+				own.Freeze()
+				ts.reset()
+				l.restart()
+				time.Sleep(term / 2)
+				dialed, _ := ts.seen()
+				require.Contains(t, dialed, own.Addr())
+				require.Nil(t, l.Carried())
+				time.Sleep(term / 4)
+				require.Same(t, s, l.Carried())
+				require.NotEqual(t, own, current())
+			})
+		})
+	}
+}
+
+// Each server fails while another one is still tried. The dial ends all the same: the client library notices a Close only between dials.
+func TestASearchForAServerEndsIfAllFailSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLink()
+		require.NoError(t, l.Hosts(&Rotation{}).Init([]string{"192.0.2.1:2181", "192.0.2.2:2181", "192.0.2.3:2181"}))
+		dial := l.Dialer(Dialing{Timeout: term, Dial: func(string, string, time.Duration) (net.Conn, error) {
+			time.Sleep(2500 * time.Millisecond)
+			return nil, errSlow
+		}})
+		stop := time.AfterFunc(time.Minute, l.Close)
+		defer stop.Stop()
+		_, err := dial("tcp", "192.0.2.1:2181", time.Second)
+		require.ErrorIs(t, err, errSlow)
+	})
+}
+
 // The link knows how long connecting to its server took: not to one that lost the race, and without the handshake of an encrypted connection.
 func TestTheTimeToConnectIsThatOfTheServerThatWins(t *testing.T) {
 	try(t, 3, func(t *testing.T, ts *trials, l *Link, s *Session) {

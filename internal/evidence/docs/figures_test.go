@@ -69,7 +69,7 @@ func figuresOf(passages []Passage, commands map[string][]string) (all []figure, 
 }
 
 // changedSince returns a file below one of the paths whose code has changed since a commit, or "" if there is none. Tests, documents and
-// comments do not count.
+// comments do not count. Neither does a path after "!".
 func changedSince(dir, commit string, paths []string) (string, error) {
 	git := func(args ...string) (string, error) {
 		out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).Output()
@@ -80,7 +80,11 @@ func changedSince(dir, commit string, paths []string) (string, error) {
 	}
 	args := []string{"diff", "--name-only", "--no-renames", commit, "HEAD", "--", ":(exclude,glob)**/*_test.go", ":(exclude,glob)**/*.md"}
 	for _, path := range paths {
-		args = append(args, ":(glob)"+path, ":(glob)"+path+"/**")
+		magic := ":(glob)"
+		if rest, out := strings.CutPrefix(path, "!"); out {
+			magic, path = ":(exclude,glob)", rest
+		}
+		args = append(args, magic+path, magic+path+"/**")
 	}
 	names, err := git(args...)
 	if err != nil {
@@ -170,10 +174,10 @@ func TestAFigureIsOldWhenWhatItMeasuresHasChanged(t *testing.T) {
 		return git("rev-parse", "--short", "HEAD")
 	}
 	git("init", "-q")
-	paths := []string{"*.go", "internal/lease"}
+	paths := []string{"*.go", "internal/lease", "!internal/lease/other.go"}
 	commit("a.go", "package a\n")
 	first := commit("internal/lease/l.go", "package lease\n")
-	for _, other := range []string{"docs/a.md", "internal/lease/README.md", "other/a.go", "a_test.go", "internal/lease/l_test.go"} {
+	for _, other := range []string{"docs/a.md", "internal/lease/README.md", "other/a.go", "a_test.go", "internal/lease/l_test.go", "internal/lease/other.go"} {
 		commit(other, "package a\n")
 		change, err := changedSince(dir, first, paths)
 		require.NoError(t, err)

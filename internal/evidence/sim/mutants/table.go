@@ -112,6 +112,16 @@ var Table = []Mutant{
 		Test:  Test{"internal/conn", "TestAFrozenServerDoesNotKeepTheClientFromTheOthers"},
 	},
 	{
+		Name: "a server that has refused is not asked again while the client waits for a frozen one", Origin: "our first version: with a frozen leader a client waited for it for up to a session timeout, although there was another leader",
+		Edits: []Edit{{"internal/conn/race.go", "len(r.failed) > 0 && waits", "len(r.failed) > 0 && waits && false"}},
+		Test:  Test{"internal/conn", "TestAServerThatHasRefusedIsAskedAgainWhileAnotherIsFrozen"},
+	}, {
+		Name: "a server that is asked again prolongs the search for one", Origin: "an unfinished mend: the search did not end while servers failed",
+		Edits: []Edit{{"internal/conn/race.go", "return !a.again })", "return true })"}},
+		Test:  Test{"internal/conn", "TestASearchForAServerEndsIfAllFailSlowly"},
+	},
+
+	{
 		Name: "a large request is sent however little remains of the lease", Origin: "our first version: heartbeats waited behind several large requests, one after the other",
 		Edits: []Edit{{"internal/conn/pace.go", "!s.Lease.HasRoomFor(takes) && ", "!s.Lease.HasRoomFor(takes) && s.IsOver() && "}},
 		Test:  Test{"internal/evidence/promises", "TestLargeTransactionsOverASlowLinkCostNoHold"},
