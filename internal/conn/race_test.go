@@ -259,6 +259,27 @@ func TestASearchForAServerEndsIfAllFailSlowly(t *testing.T) {
 	})
 }
 
+// A server that does not answer is asked again, and has no more time for that.
+func TestASearchForAServerEndsIfOneIsFrozen(t *testing.T) {
+	try(t, 1, func(t *testing.T, ts *trials, l *Link, s *Session) {
+		l.dialing.Encrypt = nil
+		dials := func() int {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return l.fails
+		}
+		ts.srv.Member(0).Freeze()
+		ts.reset()
+		l.restart()
+		time.Sleep(term / 2)
+		before := dials()
+		time.Sleep(term)
+		dialed, _ := ts.seen()
+		require.Greater(t, len(dialed), 2, "asked again")
+		require.Greater(t, dials(), before, "the client library dials again")
+	})
+}
+
 // The link knows how long connecting to its server took: not to one that lost the race, and without the handshake of an encrypted connection.
 func TestTheTimeToConnectIsThatOfTheServerThatWins(t *testing.T) {
 	try(t, 3, func(t *testing.T, ts *trials, l *Link, s *Session) {

@@ -109,7 +109,7 @@ var Table = []Mutant{
 	{
 		Name: "a server that is asked again gets more time", Origin: "our third version: with a frozen server, and others that had just refused, a client waited until the frozen one came back",
 		Edits: []Edit{{"internal/conn/race.go", "if r.until[a.target].IsZero() {", "if a != nil {"}},
-		Test:  Test{"internal/conn", "TestAFrozenServerDoesNotKeepTheClientFromTheOthers"},
+		Test:  Test{"internal/conn", "TestASearchForAServerEndsIfOneIsFrozen"},
 	},
 	{
 		Name: "a server that has refused is not asked again while the client waits for a frozen one", Origin: "our first version: with a frozen leader a client waited for it for up to a session timeout, although there was another leader",
