@@ -3,6 +3,7 @@
 package conn
 
 import (
+	"net"
 	"testing"
 	"time"
 
@@ -119,6 +120,26 @@ func TestHowLongARaceWaitsForAServer(t *testing.T) {
 		require.Equal(t, term/3, r.patience())
 		held := raceOf(t, true)
 		require.Less(t, held.patience(), held.link.left()/2, "two others can be asked before the lease ends")
+	})
+}
+
+// A fleet whose leases have run out does not come back all at once.
+func TestAServerThatHasFailedIsAskedAgainWhileTheLeaseRuns(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		for _, held := range []bool{true, false} {
+			r := raceOf(t, held)
+			r.link.dialing.Dial = func(string, string, time.Duration) (net.Conn, error) { return nil, errSlow }
+			r.requests(connectRequest(7), term)
+			r.failed = []target{{server: "a"}, {server: "b"}}
+			r.again()
+			if held {
+				require.Equal(t, []target{{server: "a"}}, r.tried)
+				require.Equal(t, []target{{server: "b"}}, r.failed)
+			} else {
+				require.Empty(t, r.tried)
+			}
+			r.stop()
+		}
 	})
 }
 

@@ -60,7 +60,6 @@ type attempt struct {
 	ctx   context.Context // done when the attempt has failed or lost
 	stop  context.CancelFunc
 	conn  *serverConn   // nil until it is connected
-	again bool          // its target was tried before, and has not won the first part
 	begun time.Time     // when it began to dial, or to wait for a reply
 	sent  lease.Instant // when the connection request was sent
 	data  []byte        // the beginning of the reply
@@ -136,7 +135,7 @@ func (r *race) run(done func(result) bool) error {
 			case got.err != nil:
 				r.fail(got.of, got.err)
 			case got.found != nil:
-				r.spare = append(r.spare, got.found...)
+				r.spare = append(r.spare, slices.DeleteFunc(got.found, func(to target) bool { return slices.Contains(r.tried, to) })...)
 			default:
 				r.take(got)
 				if done(got) {
@@ -190,7 +189,6 @@ func (r *race) won(a *attempt) *attempt {
 		}
 	}
 	r.running = []*attempt{a}
-	a.again = false
 	return a
 }
 
@@ -219,10 +217,9 @@ func (r *race) another(failed bool) bool {
 }
 
 // again tries a server that has failed once more, while the race waits for another one. It may serve by now, for example because there is a
-// leader again, and the other one may be frozen. Such an attempt does not prolong the race, which would otherwise not end while servers fail.
+// leader again, and the other one may be frozen. Without a lease nothing is urgent, and a fleet must not come back all at once.
 func (r *race) again() {
-	waits := slices.ContainsFunc(r.running, func(a *attempt) bool { return !a.again })
-	if len(r.failed) > 0 && waits && r.mayAdd() {
+	if len(r.failed) > 0 && r.mayAdd() && r.link.left() > 0 {
 		next := r.failed[0]
 		r.failed = r.failed[1:]
 		r.start(next)
@@ -256,7 +253,7 @@ func (r *race) patience() time.Duration {
 
 // start begins an attempt.
 func (r *race) start(to target) {
-	a := &attempt{target: to, again: slices.Contains(r.tried, to), begun: time.Now()}
+	a := &attempt{target: to, begun: time.Now()}
 	a.ctx, a.stop = context.WithCancel(r.ctx)
 	r.tried, r.running, r.begun = append(r.tried, to), append(r.running, a), a.begun
 	// Owned by the race; a.stop stops it, except for the program's dialer; nobody waits for it.
@@ -308,7 +305,7 @@ func (r *race) dial(a *attempt) (net.Conn, time.Duration, error) {
 			return nil, 0, err
 		}
 		address = found[0].address
-		if len(found) > 1 && !a.again && !r.report(a, result{found: found[1:]}) {
+		if len(found) > 1 && !r.report(a, result{found: found[1:]}) {
 			return nil, 0, a.ctx.Err()
 		}
 	}

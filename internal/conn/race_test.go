@@ -243,22 +243,6 @@ func TestAServerThatHasRefusedIsAskedAgainWhileAnotherIsFrozen(t *testing.T) {
 	}
 }
 
-// Each server fails while another one is still tried. The dial ends all the same: the client library notices a Close only between dials.
-func TestASearchForAServerEndsIfAllFailSlowly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := NewLink()
-		require.NoError(t, l.Hosts(&Rotation{}).Init([]string{"192.0.2.1:2181", "192.0.2.2:2181", "192.0.2.3:2181"}))
-		dial := l.Dialer(Dialing{Timeout: term, Dial: func(string, string, time.Duration) (net.Conn, error) {
-			time.Sleep(2500 * time.Millisecond)
-			return nil, errSlow
-		}})
-		stop := time.AfterFunc(time.Minute, l.Close)
-		defer stop.Stop()
-		_, err := dial("tcp", "192.0.2.1:2181", time.Second)
-		require.ErrorIs(t, err, errSlow)
-	})
-}
-
 // A server that does not answer is asked again, and has no more time for that.
 func TestASearchForAServerEndsIfOneIsFrozen(t *testing.T) {
 	try(t, 1, func(t *testing.T, ts *trials, l *Link, s *Session) {

@@ -319,6 +319,27 @@ func TestAFleetComesBackAfterAnOutage(t *testing.T) {
 	})
 }
 
+// A fleet that has lost its sessions because the leader was frozen holds its locks again before that server is back. It stands for 8,000
+// clients, which come back one after another.
+//
+//zklock:promise P9.12
+func TestAFleetComesBackAfterItsLeaderWasFrozen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startFleet(t, 80, 100)
+		defer f.close()
+		found := f.during(func() {
+			frozen := f.srv.Leader()
+			frozen.Freeze()
+			time.Sleep(4 * term)
+			frozen.Thaw()
+		})
+		t.Log(found.row(80, 100, "the leader freezes for 4 T"))
+		require.Equal(t, 80, f.held(0), "every lock is held")
+		require.Less(t, found.took, 4*term)
+		require.Zero(t, found.twice)
+	})
+}
+
 // Processes that all start at the same moment, and have never seen the servers without a queue, do not keep it up. They stand for 8,000.
 //
 //zklock:promise P9.12
