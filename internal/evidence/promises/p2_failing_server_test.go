@@ -114,6 +114,35 @@ func TestAHoldOutlivesALeaderThatIsKilledAndWithALongTimeoutOneThatFreezesOrIsCu
 	}
 }
 
+// Another leader is there 10.9 s after the fault: the servers wait for 10.7 s, and elect in 0.2 s. At T = 30 s at least 12 s remain of a
+// hold at the fault. The 1.1 s that are left are enough for the reconnect: dials are at most 1 s apart.
+//
+//zklock:promise P2.7
+func TestAHoldOutlivesALeaderThatIsReplacedJustInTime(t *testing.T) {
+	const session, tick, syncLimit = 30 * time.Second, 100 * time.Millisecond, 107
+	opts := zktest.Options{Servers: 3, TickTime: tick, MaxSessionTimeout: session, SyncLimit: syncLimit, Latency: fixed(time.Millisecond)}
+	for name, fail := range map[string]func(m *zktest.Member){"frozen": (*zktest.Member).Freeze, "cut off": (*zktest.Member).CutOff} {
+		for phase := 0; phase < 64; phase += oneIn(4) {
+			t.Run(fmt.Sprint(name, phase), func(t *testing.T) {
+				virtual(t, opts, func(t *testing.T, srv *zktest.Server) {
+					var holds []*zklock.Hold
+					for i := range 3 {
+						hold, err := connect(t, srv, fmt.Sprint("client of ", i), session, i, (i+1)%3, (i+2)%3).Mutex(fmt.Sprint(path, i)).Lock(t.Context())
+						require.NoError(t, err)
+						holds = append(holds, hold)
+					}
+					time.Sleep(2*session + time.Duration(phase)*session/4/64) // heartbeats are at most a quarter of the timeout apart
+					fail(srv.Leader())
+					time.Sleep(session)
+					for i, hold := range holds {
+						require.NoError(t, hold.Check(), "client %d", i)
+					}
+				})
+			})
+		}
+	}
+}
+
 // Idle clients and clients that wait further back in a queue write nothing.
 //
 //zklock:promise P9.7
