@@ -43,7 +43,8 @@ func forfeited(op *Op, life *life) bool {
 }
 
 // excludesUntil returns until when a try can be refused because of a node. This is until its deletion. If its lock may have been
-// lost, the lock-delay follows, which begins when a contender first finds nobody else in its way after the deletion.
+// lost, the lock-delay follows, which begins when a contender first finds nobody else in its way after the deletion. A call under the same
+// hold has no contender.
 func (b *book) excludesUntil(l *lock, life *life) time.Duration {
 	longest := max(b.lim.Delay, b.lim.LongestDelay)
 	if longest == 0 || !b.maybeForfeited(l, life) {
@@ -53,7 +54,7 @@ func (b *book) excludesUntil(l *lock, life *life) time.Duration {
 	for _, op := range l.ops {
 		// A try that was called before the deletion may have been refused before, and be kept by an observer since.
 		reads := op.Outcome == Refused && op.Call >= life.removed && !l.isBlocked(op) || op.Outcome == Granted && op.Return >= life.removed
-		if reads && op.Client != b.lim.Stranger && op != life.op {
+		if reads && op.Outer == 0 && op.Client != b.lim.Stranger && op != life.op {
 			seen = min(seen, op.Return)
 		}
 	}

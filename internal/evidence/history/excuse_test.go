@@ -324,6 +324,9 @@ func TestATryThatIsRefusedAfterTheLockDelayIsReported(t *testing.T) {
 	require.Empty(t, Check(lost(80), strict), "no one had read the queue before")
 	require.Empty(t, Check(lost(60, 86), strict), "its server may not know yet")
 	require.Equal(t, "P7", rules(Check(lost(60, 87), strict)))
+	nested := lost(90)
+	nested.Ops = append(nested.Ops, Op{ID: 5, Outer: 2, Recipe: Mutex, Path: "/l", Client: "b", Outcome: Granted, Call: 56 * ms, Return: 56 * ms, End: 57 * ms, Node: nested.Ops[1].Node, Token: nested.Ops[1].Token, Lost: true})
+	require.Empty(t, refusals(Check(nested, strict)), "a call under the hold that was lost has not read the queue")
 	early := lost(40, 87)
 	early.Ops[3].Return = 61 * ms
 	require.Empty(t, Check(early, strict), "it was refused before, and an observer kept it")
