@@ -34,7 +34,7 @@ type race struct {
 	chosen  string               // the client library's server
 	isNew   bool                 // whether the client library has dialed it for the first time
 	tried   []target             // all targets so far
-	failed  []target             // those that have failed and are not tried again
+	failed  []target             // those that have failed since they were last tried
 	spare   []target             // other addresses of the names among them
 	running []*attempt           // the attempts that have not failed
 	begun   time.Time            // when the newest attempt began
@@ -233,7 +233,7 @@ func (r *race) mayAdd() bool {
 
 // mayBeUnknown reports whether the client library may know a server that this race does not, and that should be asked now.
 func (r *race) mayBeUnknown() bool {
-	return r.isNew && len(r.running) < maxAttempts && (r.request == nil || r.asks != 0 && r.link.left() > 0)
+	return r.isNew && r.mayAdd() && (r.request == nil || r.link.left() > 0)
 }
 
 // patience returns how long the newest attempt may take before another server is asked as well. While the lease runs, what remains of
