@@ -27,14 +27,24 @@ func TestAnEpochCountsAfterAReconnectOnly(t *testing.T) {
 	require.False(t, unknown.isOutdated(here, 2), "no write was answered")
 }
 
+// startSearcher starts a client and its server, which has the directory.
+func startSearcher(t *testing.T) (*zktest.Server, *client) {
+	srv := zktest.Start(t, zktest.Options{})
+	require.NoError(t, srv.PutNode(testDir, nil))
+	return srv, startClient(t, srv, "a")
+}
+
+// loseCreate makes the client search for a node whose create may still be executed.
+func (c *client) loseCreate(t *testing.T) {
+	s := c.session(t)
+	c.Add(&PendingCreate{By: c.Requests, Dir: testDir, Prefix: node.NamePrefix + node.NewGUID(node.GUIDMark), Sess: s, Epoch: s.Epoch(), Moved: s.Reattached()})
+}
+
 // A client whose create may still be executed searches for the node twice, and again only after the session has moved to another
 // connection.
 func TestASearchForALostCreateEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.Options{})
-		require.NoError(t, srv.PutNode(testDir, nil))
-		c := startClient(t, srv, "a")
-		s := c.session(t)
+		srv, c := startSearcher(t)
 		var searches atomic.Int64
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
 			if r.Op == zktest.OpMulti { // a search asks the quorum first
@@ -42,7 +52,7 @@ func TestASearchForALostCreateEnds(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		c.Add(&PendingCreate{By: c.Requests, Dir: testDir, Prefix: node.NamePrefix + node.NewGUID(node.GUIDMark), Sess: s, Epoch: s.Epoch(), Moved: s.Reattached()})
+		c.loseCreate(t)
 		time.Sleep(testTerm)
 		require.EqualValues(t, 2, searches.Swap(0))
 		time.Sleep(24 * time.Hour)
@@ -57,11 +67,8 @@ func TestASearchForALostCreateEnds(t *testing.T) {
 // after both.
 func TestALostCreateIsSearchedForLaterAlsoIfTheSweeperRanTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.Options{})
-		require.NoError(t, srv.PutNode(testDir, nil))
-		c := startClient(t, srv, "a")
-		s := c.session(t)
-		c.Add(&PendingCreate{By: c.Requests, Dir: testDir, Prefix: node.NamePrefix + node.NewGUID(node.GUIDMark), Sess: s, Epoch: s.Epoch(), Moved: s.Reattached()})
+		srv, c := startSearcher(t)
+		c.loseCreate(t)
 		time.Sleep(testTerm)
 		searches := make(chan time.Time, 10)
 		srv.Intercept(func(r *zktest.Request) zktest.Verdict {

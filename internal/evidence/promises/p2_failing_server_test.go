@@ -115,7 +115,8 @@ func TestAHoldOutlivesALeaderThatIsKilledAndWithALongTimeoutOneThatFreezesOrIsCu
 }
 
 // Another leader is there 10.9 s after the fault: the servers wait for 10.7 s, and elect in 0.2 s. At T = 30 s at least 12 s remain of a
-// hold at the fault. The 1.1 s that are left are enough for the reconnect: dials are at most 1 s apart.
+// hold at the fault. The 1.1 s that are left are enough for the reconnect: dials that all fail are at most 1 s apart, and while the frozen
+// server is waited for, another one is asked each time that two fifths of the remaining lease are over.
 //
 //zklock:promise P2.7
 func TestAHoldOutlivesALeaderThatIsReplacedJustInTime(t *testing.T) {
