@@ -72,8 +72,8 @@ func (pc *PendingCreates) Add(g *PendingCreate) {
 	pc.sweeper.Wake()
 }
 
-// look searches once, and returns the time until the next search, or zero if no pending create is left. The Sweeper may call it twice at
-// once after a reconnect, so the second search that is due is one that begins late enough.
+// look searches once, and returns the time until the next search, or zero if no pending create is left. The Sweeper may call it
+// early, so the second search that is due is one that begins late enough.
 func (pc *PendingCreates) look(ctx context.Context, s *Session) time.Duration {
 	again := s.Lease.Term() / 4
 	since := pc.beginLook(s.Attachment())

@@ -63,8 +63,7 @@ func TestASearchForALostCreateEnds(t *testing.T) {
 	})
 }
 
-// After a reconnect a search may run twice at once: the sweeper sees the new session, and is woken for it as well. A node can appear
-// after both.
+// After a reconnect a search may run twice at once, because the sweeper is woken meanwhile. A node can appear after both.
 func TestALostCreateIsSearchedForLaterAlsoIfTheSweeperRanTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, c := startSearcher(t)

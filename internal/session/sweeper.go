@@ -32,7 +32,11 @@ func (h *Hub) NewSweeper(isAny func() bool, sweep func(ctx context.Context, s *S
 	sw := &Sweeper{link: h.Link, tasks: h.sweeps, sweep: sweep, kick: make(chan struct{}, 1)}
 	h.Link.WhenCarried(func() {
 		if isAny() {
-			sw.Wake()
+			sw.mu.Lock()
+			defer sw.mu.Unlock()
+			if !sw.running { // a goroutine in run sees the new session itself
+				sw.start()
+			}
 		}
 	})
 	return sw
@@ -50,14 +54,20 @@ func (sw *Sweeper) SideBySide(n int, fn func(i int)) {
 func (sw *Sweeper) Wake() {
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
-	sw.due = true
-	if sw.running {
-		select {
-		case sw.kick <- struct{}{}:
-		default:
-		}
+	if !sw.running {
+		sw.start()
 		return
 	}
+	sw.due = true
+	select {
+	case sw.kick <- struct{}{}:
+	default:
+	}
+}
+
+// start must be called with mu held, while no goroutine is in run.
+func (sw *Sweeper) start() {
+	sw.due = true
 	// Owned by the hub; ends when nothing is left to do, or with the connection. Close of a client that has its own connection waits for
 	// it; otherwise the program's connection ends it.
 	sw.running = sw.link.Carried() != nil && sw.tasks.Run(sw.run)
