@@ -46,9 +46,11 @@ func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn,
 	d.log.Info("connecting", "server", address, "tls", d.secure != nil)
 	t := d.begin(address)
 	conn, err := d.connect(ctx, network, address, t)
+	if err != nil {
+		d.log.Info("cannot connect", "server", address, "err", outcome.Explain(err)) // before note, which may end the program
+	}
 	d.note(address, t, err)
 	if err != nil {
-		d.log.Info("cannot connect", "server", address, "err", outcome.Explain(err))
 		return nil, inWords(err)
 	}
 	d.log.Info("connected", "server", address, "address", conn.RemoteAddr())
