@@ -86,22 +86,27 @@ func TestWhichServersCanEndTheSession(t *testing.T) {
 }
 
 func TestHowLongAServerMayTakeToReplyToAConnectionRequest(t *testing.T) {
+	first, second := target{"a", "10.0.0.1:2181"}, target{"a", "10.0.0.2:2181"}
 	for name, c := range map[string]struct {
 		asks    int64
 		isNew   bool
 		servers []string
+		tried   []target
+		spare   []target
 		timeout time.Duration
 		want    time.Duration
 	}{
-		"a session that exists":                      {7, true, []string{"a", "b"}, term, term},
-		"a new one, of a server seen first":          {0, true, []string{"a"}, term, term / 3},
-		"a new one, of several":                      {0, false, []string{"a", "b"}, term, term / 3},
-		"a new one, of the only server":              {0, false, []string{"a"}, term, term},
-		"a short one, of which a third is too short": {0, true, []string{"a"}, 2 * time.Second, time.Second},
+		"a session that exists":                      {7, true, []string{"a", "b"}, nil, nil, term, term},
+		"a new one, of a server seen first":          {0, true, []string{"a"}, nil, nil, term, term / 3},
+		"a new one, of several":                      {0, false, []string{"a", "b"}, nil, nil, term, term / 3},
+		"a new one, of the only server":              {0, false, []string{"a"}, []target{{server: "a"}}, nil, term, term},
+		"a new one, of the first address of a name":  {0, false, []string{"a"}, []target{{server: "a"}, first}, []target{second}, term, term / 3},
+		"a new one, of its last address":             {0, false, []string{"a"}, []target{{server: "a"}, first, second}, nil, term, term / 3},
+		"a short one, of which a third is too short": {0, true, []string{"a"}, nil, nil, 2 * time.Second, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := raceOf(t, false)
-			r.isNew, r.link.servers.seen = c.isNew, c.servers
+			r.isNew, r.link.servers.seen, r.tried, r.spare = c.isNew, c.servers, c.tried, c.spare
 			r.requests(connectRequest(c.asks), c.timeout)
 			require.Equal(t, c.want, r.given)
 			require.Equal(t, c.asks, r.asks)

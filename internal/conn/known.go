@@ -79,7 +79,7 @@ func (k *known) other(tried []target, failed bool) (server string, ok bool) {
 	return "", false
 }
 
-// isOne reports whether the link knows only one server.
+// isOne reports whether the link knows only one server, or one name.
 func (k *known) isOne() bool {
 	if k.hosts == nil {
 		return len(k.seen) == 1

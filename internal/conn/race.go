@@ -71,7 +71,7 @@ type result struct {
 	of     *attempt
 	dialed time.Duration // how long the dialer took, with conn
 
-	found []target // the other addresses of a name
+	found []target // the addresses of a name, of which the attempt dials the first
 	conn  net.Conn
 	data  []byte
 	err   error
@@ -135,7 +135,7 @@ func (r *race) run(done func(result) bool) error {
 			case got.err != nil:
 				r.fail(got.of, got.err)
 			case got.found != nil:
-				r.spare = append(r.spare, slices.DeleteFunc(got.found, func(to target) bool { return slices.Contains(r.tried, to) })...)
+				r.resolved(got.of, got.found)
 			default:
 				r.take(got)
 				if done(got) {
@@ -170,6 +170,13 @@ func (r *race) take(got result) {
 		a.conn.dialed = got.dialed
 		a.keep = context.AfterFunc(a.ctx, func() { a.conn.Close() })
 	}
+}
+
+// resolved makes an attempt at a name one at its first address, so that another attempt at it does not go to another server.
+func (r *race) resolved(a *attempt, found []target) {
+	a.address = found[0].address
+	r.tried = append(r.tried, a.target)
+	r.spare = append(r.spare, slices.DeleteFunc(found, func(to target) bool { return slices.Contains(r.tried, to) })...)
 }
 
 // fail ends an attempt.
@@ -305,7 +312,7 @@ func (r *race) dial(a *attempt) (net.Conn, time.Duration, error) {
 			return nil, 0, err
 		}
 		address = found[0].address
-		if len(found) > 1 && !r.report(a, result{found: found[1:]}) {
+		if len(found) > 1 && !r.report(a, result{found: found}) {
 			return nil, 0, a.ctx.Err()
 		}
 	}
@@ -353,7 +360,7 @@ func (r *race) resolve(a *attempt) (found []target, err error) {
 func (r *race) requests(request []byte, timeout time.Duration) {
 	r.request, r.given = request, timeout
 	r.asks, _ = frames.SessionOf(request)
-	if r.asks == 0 && (r.isNew || !r.link.servers.isOne()) {
+	if r.asks == 0 && (r.isNew || !r.isOnly()) {
 		r.given = timeout / 3
 	}
 	r.given = max(r.given, time.Second)
@@ -361,6 +368,11 @@ func (r *race) requests(request []byte, timeout time.Duration) {
 		r.ask(a)
 	}
 	r.begun = time.Now()
+}
+
+// isOnly reports whether the race knows only one server.
+func (r *race) isOnly() bool {
+	return r.link.servers.isOne() && len(r.tried) <= 1 && len(r.spare) == 0
 }
 
 // hasTime reports whether a server may still reply.

@@ -356,6 +356,32 @@ func TestEachAddressOfANameIsAServer(t *testing.T) {
 	}
 }
 
+// So does the search ask again if all servers are addresses of one name.
+func TestAnAddressThatHasRefusedIsAskedAgainWhileAnotherIsFrozen(t *testing.T) {
+	for frozen := range 3 {
+		inVirtual(t, zktest.Options{Servers: 3}, func(t *testing.T, srv *zktest.Server, l *Link) {
+			ts := &trials{srv: srv, open: map[net.Conn]string{}}
+			s := named(t, ts, l)
+			if srv.Member(frozen) == srv.Leader() { // without a leader no other server could take the session
+				srv.ElectLeader((frozen + 1) % 3)
+				time.Sleep(time.Second)
+			}
+			for i := range 3 {
+				if i != frozen {
+					srv.Member(i).Refuse(true)
+					time.AfterFunc(term/2, func() { srv.Member(i).Refuse(false) })
+				}
+			}
+			srv.Member(frozen).Freeze()
+			l.restart()
+			time.Sleep(term / 2)
+			require.Nil(t, l.Carried())
+			time.Sleep(term / 4)
+			require.Same(t, s, l.Carried())
+		})
+	}
+}
+
 // A server that is asked in addition may belong to another ensemble by now. It cannot end the session.
 func TestAServerAskedInAdditionThatDoesNotKnowTheSessionIsIgnored(t *testing.T) {
 	inVirtual(t, zktest.Options{Servers: 3}, func(t *testing.T, srv *zktest.Server, l *Link) {

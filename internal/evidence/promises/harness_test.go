@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"runtime"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/evidence/bubble"
+	"github.com/zklock-go/zklock/internal/testnet"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -160,6 +162,31 @@ func connectWith(t *testing.T, srv *zktest.Server, opts *zklock.Options, members
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, err := zklock.Connect(ctx, servers, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// connectToName connects a client without a dialer to a name. Its addresses are all servers, from the given one on.
+func connectToName(t *testing.T, srv *zktest.Server, label string, timeout time.Duration, first int) *zklock.Client {
+	t.Helper()
+	network := &testnet.Net{
+		Dial: srv.DialFrom(label),
+		Resolve: func(context.Context, string) (hosts []string, err error) {
+			servers := srv.Addrs()
+			for i := range servers {
+				host, _, err := net.SplitHostPort(servers[(first+i)%len(servers)])
+				if err != nil {
+					return nil, err
+				}
+				hosts = append(hosts, host)
+			}
+			return hosts, nil
+		},
+	}
+	ctx, cancel := context.WithTimeout(testnet.With(t.Context(), network), time.Minute)
+	defer cancel()
+	c, err := zklock.Connect(ctx, []string{"zk.example"}, &zklock.Options{Label: label, SessionTimeout: timeout})
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c

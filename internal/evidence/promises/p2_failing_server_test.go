@@ -122,24 +122,34 @@ func TestAHoldOutlivesALeaderThatIsKilledAndWithALongTimeoutOneThatFreezesOrIsCu
 func TestAHoldOutlivesALeaderThatIsReplacedJustInTime(t *testing.T) {
 	const session, tick, syncLimit = 30 * time.Second, 100 * time.Millisecond, 107
 	opts := zktest.Options{Servers: 3, TickTime: tick, MaxSessionTimeout: session, SyncLimit: syncLimit, Latency: fixed(time.Millisecond)}
-	for name, fail := range map[string]func(m *zktest.Member){"frozen": (*zktest.Member).Freeze, "cut off": (*zktest.Member).CutOff} {
-		for phase := 0; phase < 64; phase += oneIn(4) {
-			t.Run(fmt.Sprint(name, phase), func(t *testing.T) {
-				virtual(t, opts, func(t *testing.T, srv *zktest.Server) {
-					var holds []*zklock.Hold
-					for i := range 3 {
-						hold, err := connect(t, srv, fmt.Sprint("client of ", i), session, i, (i+1)%3, (i+2)%3).Mutex(fmt.Sprint(path, i)).Lock(t.Context())
-						require.NoError(t, err)
-						holds = append(holds, hold)
-					}
-					time.Sleep(2*session + time.Duration(phase)*session/4/64) // heartbeats are at most a quarter of the timeout apart
-					fail(srv.Leader())
-					time.Sleep(session)
-					for i, hold := range holds {
-						require.NoError(t, hold.Check(), "client %d", i)
-					}
+	ways := map[string]func(t *testing.T, srv *zktest.Server, i int) *zklock.Client{
+		"servers": func(t *testing.T, srv *zktest.Server, i int) *zklock.Client {
+			return connect(t, srv, fmt.Sprint("client of ", i), session, i, (i+1)%3, (i+2)%3)
+		},
+		"one name": func(t *testing.T, srv *zktest.Server, i int) *zklock.Client {
+			return connectToName(t, srv, fmt.Sprint("client of ", i), session, i)
+		},
+	}
+	for way, connect := range ways {
+		for name, fail := range map[string]func(m *zktest.Member){"frozen": (*zktest.Member).Freeze, "cut off": (*zktest.Member).CutOff} {
+			for phase := 0; phase < 64; phase += oneIn(4) {
+				t.Run(fmt.Sprint(way, name, phase), func(t *testing.T) {
+					virtual(t, opts, func(t *testing.T, srv *zktest.Server) {
+						var holds []*zklock.Hold
+						for i := range 3 {
+							hold, err := connect(t, srv, i).Mutex(fmt.Sprint(path, i)).Lock(t.Context())
+							require.NoError(t, err)
+							holds = append(holds, hold)
+						}
+						time.Sleep(2*session + time.Duration(phase)*session/4/64) // heartbeats are at most a quarter of the timeout apart
+						fail(srv.Leader())
+						time.Sleep(session)
+						for i, hold := range holds {
+							require.NoError(t, hold.Check(), "client %d", i)
+						}
+					})
 				})
-			})
+			}
 		}
 	}
 }

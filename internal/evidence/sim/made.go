@@ -148,6 +148,7 @@ func frozenServers(p *Plan, r *rand.Rand) {
 	p.Servers, p.Names, p.Aim, p.Latency = 3, 1, atOwn, time.Millisecond
 	p.Provider = pick(r, library, inRounds)
 	p.Hold, p.Think, p.Pause, p.During = p.Timeout, p.Tick/4, p.Timeout, 3*time.Minute
+	p.OneName = pick(r, false, true)
 }
 
 // uplinks sets processes that write much more under their holds than their uplinks carry at once. No hold may be lost.

@@ -66,6 +66,7 @@ type Plan struct {
 	Mixed     Mixed
 	Provider  string  // the clients' host provider: "" to draw whether it knows one server or all
 	Names     int     // how many addresses each server's name has, for clients without a dialer of their own; 0 for clients with one
+	OneName   bool    // whether all servers are the addresses of one name instead, if Names is not 0
 	TLS       bool    // connections are encrypted
 	Aim       string  // which server a fault hits: "" to draw it
 	Way       string  // what callers do: "" to draw it

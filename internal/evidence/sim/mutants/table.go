@@ -117,6 +117,16 @@ var Table = []Mutant{
 		Test:  Test{"internal/conn", "TestAServerThatHasRefusedIsAskedAgainWhileAnotherIsFrozen"},
 	},
 	{
+		Name: "to ask a server again resolves its name again", Origin: "our first version: a frozen server that is one of the addresses of a name was asked instead of those that had refused",
+		Edits: []Edit{{"internal/conn/race.go", "	a.address = found[0].address\n", ""}},
+		Test:  Test{"internal/conn", "TestAnAddressThatHasRefusedIsAskedAgainWhileAnotherIsFrozen"},
+	},
+	{
+		Name: "a name with several addresses is the only server", Origin: "our first version: a new session had to wait a whole timeout for a frozen server",
+		Edits: []Edit{{"internal/conn/race.go", " && len(r.tried) <= 1 && len(r.spare) == 0", ""}},
+		Test:  Test{"internal/conn", "TestHowLongAServerMayTakeToReplyToAConnectionRequest"},
+	},
+	{
 		Name: "servers that have failed are asked again without a lease", Origin: "an unfinished mend: 80 clients that stood for 8,000 came back all at once after their leader was frozen, and the queues at the servers remained",
 		Edits: []Edit{{"internal/conn/race.go", "r.mayAdd() && r.link.left() > 0", "r.mayAdd()"}},
 		Test:  Test{"internal/conn", "TestAServerThatHasFailedIsAskedAgainWhileTheLeaseRuns"},
