@@ -356,7 +356,7 @@ func TestEachAddressOfANameIsAServer(t *testing.T) {
 	}
 }
 
-// So does the search ask again if all servers are addresses of one name.
+// The same holds for the addresses of one name.
 func TestAnAddressThatHasRefusedIsAskedAgainWhileAnotherIsFrozen(t *testing.T) {
 	for frozen := range 3 {
 		inVirtual(t, zktest.Options{Servers: 3}, func(t *testing.T, srv *zktest.Server, l *Link) {
