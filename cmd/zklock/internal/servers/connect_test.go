@@ -40,9 +40,64 @@ func TestTheLogNamesEachServerBeforeTheProgramGivesUp(t *testing.T) {
 	address := refusing.Addr().String()
 	var log bytes.Buffer
 	logged := ""
-	d := &dialer{life: t.Context(), log: slog.New(slog.NewTextHandler(&log, nil)), trials: map[string]*trial{}, last: map[string]error{}}
+	d, err := new(Flags).newDialer(slog.New(slog.NewTextHandler(&log, nil)))
+	require.NoError(t, err)
+	t.Cleanup(d.abort)
 	d.servers, d.failed, d.allFail = 1, map[string]bool{}, func(error) { logged = log.String() }
 	_, err = d.dial("tcp", address, time.Second)
 	require.Error(t, err)
 	assert.Contains(t, logged, `msg="cannot connect" server=`+address)
+}
+
+// A server that accepts connections and does not answer may be the first of its name.
+func TestADialOfANameBeginsWithAnotherOfItsAddressesEachTime(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	other, err := net.Listen("tcp", net.JoinHostPort("127.0.0.2", port))
+	if err != nil {
+		t.Skip("127.0.0.2 is not an address of this machine: ", err)
+	}
+	defer other.Close()
+	d, err := new(Flags).newDialer(slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(d.abort)
+	d.resolve = func(_ context.Context, host string) ([]string, error) {
+		require.Equal(t, "zk.example", host)
+		return []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}, nil // nothing listens at the last one
+	}
+	var dialed []string
+	for range 4 {
+		conn, err := d.dial("tcp", net.JoinHostPort("zk.example", port), 10*time.Second)
+		require.NoError(t, err)
+		host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
+		require.NoError(t, err)
+		dialed = append(dialed, host)
+		conn.Close()
+	}
+	assert.Equal(t, []string{"127.0.0.1", "127.0.0.2", "127.0.0.1", "127.0.0.1"}, dialed)
+}
+
+func TestAServerWithAnAddressOfEachFamilyIsDialedByItsName(t *testing.T) {
+	for _, c := range []struct {
+		address string
+		found   []string
+		want    []string
+	}{
+		{"zk:2181", []string{"10.0.0.1"}, []string{"10.0.0.1"}},
+		{"zk:2181", []string{"2001:db8::1", "10.0.0.1"}, nil},
+		{"zk:2181", nil, nil},
+		{"10.0.0.9:2181", []string{"10.0.0.1", "10.0.0.2"}, nil},
+		{"zk:2181", []string{"2001:db8::1", "2001:db8::2"}, []string{"2001:db8::1", "2001:db8::2"}},
+		{"zk:2181", []string{"10.0.0.1", "10.0.0.2", "2001:db8::1"}, []string{"10.0.0.1", "10.0.0.2", "2001:db8::1"}},
+	} {
+		d, err := new(Flags).newDialer(slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		t.Cleanup(d.abort)
+		d.resolve = func(context.Context, string) ([]string, error) { return c.found, nil }
+		got, _ := d.hosts(t.Context(), c.address)
+		assert.Equal(t, c.want, got, "%v", c.found)
+	}
 }

@@ -29,7 +29,10 @@ type dialer struct {
 	secure *secure            // nil without TLS
 	log    *slog.Logger
 
+	resolve func(ctx context.Context, host string) (addresses []string, err error)
+
 	mu      sync.Mutex
+	dials   map[string]int    // guarded by mu: how often each server was dialed, by its address
 	trials  map[string]*trial // guarded by mu: what happened at each server, by its address
 	failed  map[string]bool   // guarded by mu: the servers that could not be reached; nil after the first success, and without allFail
 	last    map[string]error  // guarded by mu: the outcome of the last dial of each server
@@ -58,7 +61,7 @@ func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn,
 }
 
 func (d *dialer) connect(ctx context.Context, network, address string, t *trial) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	conn, err := d.open(ctx, network, address)
 	if err != nil || d.secure == nil {
 		return conn, err
 	}
@@ -69,6 +72,56 @@ func (d *dialer) connect(ctx context.Context, network, address string, t *trial)
 		return nil, noHandshake{err}
 	}
 	return secure, nil
+}
+
+// open connects to a server. If its name is that of several servers, each dial begins with another one: a server that accepts
+// connections may not answer.
+func (d *dialer) open(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	hosts, port := d.hosts(ctx, address)
+	if len(hosts) == 0 {
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+	for i, host := range hosts {
+		if conn, err = d.openOne(ctx, network, net.JoinHostPort(host, port), len(hosts)-i); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+// openOne connects to one of the addresses that are left, and leaves time for the others.
+func (d *dialer) openOne(ctx context.Context, network, address string, left int) (net.Conn, error) {
+	if until, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(until)/time.Duration(left))
+		defer cancel()
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, address)
+}
+
+// hosts returns the IP addresses of a name, in the order in which to dial them, and its port. It returns none if the name must be dialed
+// instead: if it cannot be resolved, or is that of a server with IPv4 and IPv6.
+func (d *dialer) hosts(ctx context.Context, address string) (found []string, port string) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || net.ParseIP(host) != nil {
+		return nil, ""
+	}
+	found, err = d.resolve(ctx, host)
+	if err != nil {
+		return nil, "" // the dial returns the error
+	}
+	families := map[bool]bool{}
+	for _, ip := range found {
+		families[strings.Contains(ip, ":")] = true
+	}
+	if len(found) == 0 || len(families) > 1 && len(found) == len(families) {
+		return nil, ""
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	first := d.dials[address] % len(found)
+	d.dials[address]++
+	return slices.Concat(found[first:], found[:first]), port
 }
 
 // begin records that a dial begins.

@@ -6,6 +6,7 @@ package servers
 import (
 	"context"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -217,7 +218,10 @@ func (s *Flags) Options() (*zklock.Options, error) {
 
 func (s *Flags) newDialer(log *slog.Logger) (*dialer, error) {
 	s.Contact = newContact()
-	d := &dialer{log: log, contact: s.Contact, trials: map[string]*trial{}, last: map[string]error{}}
+	d := &dialer{
+		log: log, contact: s.Contact, resolve: net.DefaultResolver.LookupHost,
+		dials: map[string]int{}, trials: map[string]*trial{}, last: map[string]error{},
+	}
 	d.life, d.abort = context.WithCancel(context.Background())
 	if !s.tls && s.ca == "" && s.cert == "" && s.key == "" && s.serverName == "" {
 		return d, nil
