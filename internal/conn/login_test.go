@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,6 +174,28 @@ func TestAWrongPasswordIsFinalOnceAllServersHaveRefusedIt(t *testing.T) {
 		_, err := l.Attached(t.Context())
 		require.ErrorIs(t, err, zk.ErrAuthFailed)
 		assert.Less(t, time.Since(begin), time.Minute)
+	})
+}
+
+// Each address of a name is a server.
+//
+//zklock:promise P7.7
+func TestAWrongPasswordIsFinalOnceAllAddressesOfANameHaveRefusedIt(t *testing.T) {
+	inVirtual(t, zktest.Options{Servers: 3, SASL: map[string]string{"joe": "other"}}, func(t *testing.T, srv *zktest.Server, l *Link) {
+		var refusals atomic.Int32
+		srv.Intercept(func(r *zktest.Request) zktest.Verdict {
+			if r.Op == zktest.OpSASL {
+				refusals.Add(1)
+			}
+			return zktest.Pass
+		})
+		l.SetLogin(Digest(joe), 1)
+		connectToName(t, &trials{srv: srv, open: map[net.Conn]string{}}, l)
+		begin := time.Now()
+		_, err := l.Attached(t.Context())
+		require.ErrorIs(t, err, zk.ErrAuthFailed)
+		assert.Less(t, time.Since(begin), time.Minute)
+		assert.EqualValues(t, 2*3, refusals.Load(), "each server is asked, with two requests a login")
 	})
 }
 

@@ -18,7 +18,8 @@ type loginState struct {
 	admitted    bool             // a server has accepted login
 	credentials []frames.Request // the ones that a server has accepted, in that order
 	denials     int              // consecutive connections on which servers refused this client
-	most        int              // the number of denials that is final; zero means that no number is
+	most        int              // the number of denials that is final if each name is one server; zero means that no number is
+	others      map[string]int   // by name: the number of its addresses after the first one
 	why         error            // of the last denial
 }
 
@@ -29,6 +30,16 @@ func (ls *loginState) set(login *Login, most int) (former *Login) {
 	former = ls.login
 	ls.login, ls.admitted, ls.most, ls.denials, ls.why = login, false, most, 0, nil
 	return former
+}
+
+// know records the number of addresses that a name has. Each is a server that may accept the login.
+func (ls *loginState) know(name string, addresses int) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.others == nil {
+		ls.others = map[string]int{}
+	}
+	ls.others[name] = addresses - 1
 }
 
 // has reports whether connections start with that login, and a server has accepted it.
@@ -97,7 +108,11 @@ func (ls *loginState) isDenied() bool {
 func (ls *loginState) verdict() error {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if ls.most == 0 || ls.denials < ls.most {
+	most := ls.most
+	for _, n := range ls.others {
+		most += n
+	}
+	if ls.most == 0 || ls.denials < most {
 		return nil
 	}
 	return shownError{ls.why}

@@ -176,6 +176,7 @@ func (r *race) take(got result) {
 func (r *race) resolved(a *attempt, found []target) {
 	a.address = found[0].address
 	r.tried = append(r.tried, a.target)
+	r.link.login.know(a.server, len(found))
 	r.spare = append(r.spare, slices.DeleteFunc(found, func(to target) bool { return slices.Contains(r.tried, to) })...)
 }
 

@@ -308,8 +308,15 @@ func TestClosingTheLinkEndsAllAttempts(t *testing.T) {
 	})
 }
 
-// named connects a client library that knows one name, of which all servers of the ensemble are addresses.
+// named connects a client library that knows one name, of which all servers of the ensemble are addresses, and returns its session.
 func named(t *testing.T, ts *trials, l *Link) *Session {
+	connectToName(t, ts, l)
+	s, err := l.Attached(t.Context())
+	require.NoError(t, err)
+	return s
+}
+
+func connectToName(t *testing.T, ts *trials, l *Link) {
 	resolve := func(_ context.Context, host string) (hosts []string, err error) {
 		if host != "zk.example" {
 			return nil, errors.New("no such host")
@@ -324,9 +331,6 @@ func named(t *testing.T, ts *trials, l *Link) *Session {
 		zk.WithDialer(l.Dialer(Dialing{Dial: ts.dial, Resolve: resolve, Timeout: term})))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	s, err := l.Attached(t.Context())
-	require.NoError(t, err)
-	return s
 }
 
 // Each address of a name is a server. If one of them is frozen, the next one is asked, and later connections do not all begin with it.

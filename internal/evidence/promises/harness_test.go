@@ -5,10 +5,12 @@ package promises_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -156,10 +158,22 @@ func connectWith(t *testing.T, srv *zktest.Server, opts *zklock.Options, members
 			servers = append(servers, srv.Member(i).Addr())
 		}
 	}
-	if opts.Dialer == nil {
+	ctx := t.Context()
+	switch {
+	case opts.Dialer != nil:
+	case *names == "" || opts.HostProvider != nil:
 		opts.Dialer = srv.DialFrom(opts.Label)
+	default:
+		var network *testnet.Net
+		servers, network = named(srv.DialFrom(opts.Label), servers, *names)
+		ctx = testnet.With(ctx, network)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	return connectFrom(ctx, t, servers, opts)
+}
+
+func connectFrom(ctx context.Context, t *testing.T, servers []string, opts *zklock.Options) *zklock.Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	c, err := zklock.Connect(ctx, servers, opts)
 	require.NoError(t, err)
@@ -167,29 +181,32 @@ func connectWith(t *testing.T, srv *zktest.Server, opts *zklock.Options, members
 	return c
 }
 
+// names is how clients without a dialer of their own get their servers' addresses.
+var names = flag.String("names", "", "connect clients to names instead of addresses: one for \"each\" server, or \"one\" for all")
+
 // connectToName connects a client without a dialer to a name. Its addresses are all servers, from the given one on.
-func connectToName(t *testing.T, srv *zktest.Server, label string, timeout time.Duration, first int) *zklock.Client {
+func connectToName(t *testing.T, srv *zktest.Server, opts *zklock.Options, first int) *zklock.Client {
 	t.Helper()
-	network := &testnet.Net{
-		Dial: srv.DialFrom(label),
-		Resolve: func(context.Context, string) (hosts []string, err error) {
-			servers := srv.Addrs()
-			for i := range servers {
-				host, _, err := net.SplitHostPort(servers[(first+i)%len(servers)])
-				if err != nil {
-					return nil, err
-				}
-				hosts = append(hosts, host)
-			}
-			return hosts, nil
-		},
+	all := srv.Addrs()
+	servers, network := named(srv.DialFrom(opts.Label), slices.Concat(all[first:], all[:first]), "one")
+	return connectFrom(testnet.With(t.Context(), network), t, servers, opts)
+}
+
+// named returns names for servers, and a network in which they have them.
+func named(dial zk.Dialer, servers []string, mode string) (named []string, network *testnet.Net) {
+	addresses := map[string][]string{}
+	for i, server := range servers {
+		name := "zk.example"
+		if mode == "each" {
+			name = fmt.Sprintf("zk%d.example", i)
+		}
+		host, _, _ := net.SplitHostPort(server)
+		if addresses[name] == nil {
+			named = append(named, name)
+		}
+		addresses[name] = append(addresses[name], host)
 	}
-	ctx, cancel := context.WithTimeout(testnet.With(t.Context(), network), time.Minute)
-	defer cancel()
-	c, err := zklock.Connect(ctx, []string{"zk.example"}, &zklock.Options{Label: label, SessionTimeout: timeout})
-	require.NoError(t, err)
-	t.Cleanup(func() { c.Close() })
-	return c
+	return named, &testnet.Net{Dial: dial, Resolve: func(_ context.Context, host string) ([]string, error) { return addresses[host], nil }}
 }
 
 // attempt is a Lock that runs in the background.

@@ -240,7 +240,7 @@ var _ zklock.PreparedLogin = (*knownAs)(nil)
 func TestALoginLearnsTheServersByName(t *testing.T) {
 	virtual(t, zktest.Options{Servers: 3}, func(t *testing.T, srv *zktest.Server) {
 		mine := &knownAs{name: "joe"}
-		connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Login: mine})
+		connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Login: mine, Dialer: srv.DialFrom("a")})
 		require.Equal(t, [][]string{srv.Addrs()}, mine.prepared)
 		require.Subset(t, srv.Addrs(), mine.servers)
 

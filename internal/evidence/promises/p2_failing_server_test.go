@@ -127,7 +127,7 @@ func TestAHoldOutlivesALeaderThatIsReplacedJustInTime(t *testing.T) {
 			return connect(t, srv, fmt.Sprint("client of ", i), session, i, (i+1)%3, (i+2)%3)
 		},
 		"one name": func(t *testing.T, srv *zktest.Server, i int) *zklock.Client {
-			return connectToName(t, srv, fmt.Sprint("client of ", i), session, i)
+			return connectToName(t, srv, &zklock.Options{Label: fmt.Sprint("client of ", i), SessionTimeout: session}, i)
 		},
 	}
 	for way, connect := range ways {

@@ -153,7 +153,7 @@ func parts(line string, n int) (all []float64) {
 //zklock:promise P8.2
 func TestTheErrorOfAWaitOnASlowLinkNamesTheReplyTime(t *testing.T) {
 	virtual(t, zktest.Options{Servers: 3, Latency: fixed(750 * time.Millisecond)}, func(t *testing.T, srv *zktest.Server) {
-		c := connect(t, srv, "a", term)
+		c := connectWith(t, srv, &zklock.Options{Label: "a", SessionTimeout: term, Dialer: srv.DialFrom("a")}) // the default gives a dial 1 s
 		time.Sleep(2 * term)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -154,6 +154,9 @@ func TestALoginThatOneServerAcceptsIsEnough(t *testing.T) {
 		for range 5 {
 			unlockSoon(t, connectWith(t, srv, loggedInAs(`joe:se"cret`, "a")))
 		}
+		for first := range 3 {
+			unlockSoon(t, connectToName(t, srv, loggedInAs(`joe:se"cret`, "a"), first))
+		}
 	})
 }
 

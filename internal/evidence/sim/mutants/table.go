@@ -127,6 +127,11 @@ var Table = []Mutant{
 		Test:  Test{"internal/conn", "TestHowLongAServerMayTakeToReplyToAConnectionRequest"},
 	},
 	{
+		Name: "a login that one address of a name refuses is refused", Origin: "our first version: if one server of a headless service did not know the user yet, Connect failed now and then",
+		Edits: []Edit{{"internal/conn/race.go", "	r.link.login.know(a.server, len(found))\n", ""}},
+		Test:  Test{"internal/evidence/promises", "TestALoginThatOneServerAcceptsIsEnough"},
+	},
+	{
 		Name: "servers that have failed are asked again without a lease", Origin: "an unfinished mend: 80 clients that stood for 8,000 came back all at once after their leader was frozen, and the queues at the servers remained",
 		Edits: []Edit{{"internal/conn/race.go", "r.mayAdd() && r.link.left() > 0", "r.mayAdd()"}},
 		Test:  Test{"internal/conn", "TestAServerThatHasFailedIsAskedAgainWhileTheLeaseRuns"},
