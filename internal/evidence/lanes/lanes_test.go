@@ -81,7 +81,8 @@ func TestEveryPackageIsInOneLane(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"integration", "zkcontainer", ".", ".", ".", ".", ".", "tools", "adapters/kerberos", "adapters/kerberos"} // the last on 3.8 and 3.9
+	want := []string{"integration", "zkcontainer", "tools", "adapters/kerberos", "adapters/kerberos"} // the last on 3.8 and 3.9
+	want = append(want, slices.Repeat([]string{"."}, 7)...)                                           // the library, the command, and five runs with other flags
 	require.ElementsMatch(t, want, dirs)
 }
 
