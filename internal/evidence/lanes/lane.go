@@ -43,7 +43,7 @@ const kerberos = "adapters/kerberos"
 var heavy = []string{"adapters/caddy", "adapters/caddy/test", "adapters/gocron/test", kerberos, "adapters/leaderelection", "adapters/leaderelection/test", browser}
 
 // leftOut describes the tests that a run on a commit leaves to a run of everything.
-const leftOut = "heavy modules; the command's long tests; 10,000 cycles of each kind; the promises with names instead of addresses; most seeds of healthy worlds; the patches for go-zookeeper; on real servers: ZooKeeper 3.9, Curator and kazoo, seven of nine faults, sequences of parity, a restore, long runs"
+const leftOut = "heavy modules; the command's long tests; 10,000 cycles of each kind; the promises with names instead of addresses, and with clients that share a connection; most seeds of healthy worlds; the patches for go-zookeeper; on real servers: ZooKeeper 3.9, Curator and kazoo, seven of nine faults, sequences of parity, a restore, long runs"
 
 // image returns a step that builds the servers' image of a Debian suite, or waits until another lane has built it. Without an
 // image, the tests report what they did not test.
@@ -106,9 +106,10 @@ func lanes(library, nested []string, everything bool) []lane {
 		modules.steps = append(modules.steps,
 			step{".", append(goTest(".", "./internal/evidence/yields").args, "-args", "-all")},
 			step{".", append(goTest(".", "./internal/evidence/sim").args, "-run", "^TestNothingIsLostInAHealthyWorld$", "-args", "-healthy", "20")},
-			step{".", append(goTest(".", "./internal/evidence/promises").args, "-run", "^TestCyclesOfEveryKindLeaveNothingBehind$", "-args", "-cycles", "10000")},
-			step{".", append(goTest(".", "./internal/evidence/promises").args, "-short", "-args", "-names", "one")},
-			step{".", append(goTest(".", "./internal/evidence/promises").args, "-short", "-args", "-names", "each")})
+			step{".", append(goTest(".", "./internal/evidence/promises").args, "-run", "^TestCyclesOfEveryKindLeaveNothingBehind$", "-args", "-cycles", "10000")})
+		for _, manner := range []string{"name", "names", "attached", "neighbors"} {
+			modules.steps = append(modules.steps, step{".", append(goTest(".", "./internal/evidence/promises").args, "-short", "-args", "-manner", manner)})
+		}
 	}
 	if everything && slices.Contains(nested, kerberos) { // when the images are built
 		on39 := goTest(kerberos, "./...")

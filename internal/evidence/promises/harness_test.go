@@ -5,12 +5,9 @@ package promises_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"net"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,7 +18,6 @@ import (
 
 	"github.com/zklock-go/zklock"
 	"github.com/zklock-go/zklock/internal/evidence/bubble"
-	"github.com/zklock-go/zklock/internal/testnet"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -158,17 +154,15 @@ func connectWith(t *testing.T, srv *zktest.Server, opts *zklock.Options, members
 			servers = append(servers, srv.Member(i).Addr())
 		}
 	}
-	ctx := t.Context()
-	switch {
-	case opts.Dialer != nil:
-	case *names == "" || opts.HostProvider != nil:
-		opts.Dialer = srv.DialFrom(opts.Label)
-	default:
-		var network *testnet.Net
-		servers, network = named(srv.DialFrom(opts.Label), servers, *names)
-		ctx = testnet.With(ctx, network)
+	if opts.Dialer == nil && opts.HostProvider == nil && opts.TLS == nil {
+		if connect := manners[*manner]; connect != nil {
+			return connect(t, srv, servers, opts)
+		}
 	}
-	return connectFrom(ctx, t, servers, opts)
+	if opts.Dialer == nil {
+		opts.Dialer = srv.DialFrom(opts.Label)
+	}
+	return connectFrom(t.Context(), t, servers, opts)
 }
 
 func connectFrom(ctx context.Context, t *testing.T, servers []string, opts *zklock.Options) *zklock.Client {
@@ -179,34 +173,6 @@ func connectFrom(ctx context.Context, t *testing.T, servers []string, opts *zklo
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
-}
-
-// names is how clients without a dialer of their own get their servers' addresses.
-var names = flag.String("names", "", "connect clients to names instead of addresses: one for \"each\" server, or \"one\" for all")
-
-// connectToName connects a client without a dialer to a name. Its addresses are all servers, from the given one on.
-func connectToName(t *testing.T, srv *zktest.Server, opts *zklock.Options, first int) *zklock.Client {
-	t.Helper()
-	all := srv.Addrs()
-	servers, network := named(srv.DialFrom(opts.Label), slices.Concat(all[first:], all[:first]), "one")
-	return connectFrom(testnet.With(t.Context(), network), t, servers, opts)
-}
-
-// named returns names for servers, and a network in which they have them.
-func named(dial zk.Dialer, servers []string, mode string) (named []string, network *testnet.Net) {
-	addresses := map[string][]string{}
-	for i, server := range servers {
-		name := "zk.example"
-		if mode == "each" {
-			name = fmt.Sprintf("zk%d.example", i)
-		}
-		host, _, _ := net.SplitHostPort(server)
-		if addresses[name] == nil {
-			named = append(named, name)
-		}
-		addresses[name] = append(addresses[name], host)
-	}
-	return named, &testnet.Net{Dial: dial, Resolve: func(_ context.Context, host string) ([]string, error) { return addresses[host], nil }}
 }
 
 // attempt is a Lock that runs in the background.
