@@ -441,11 +441,8 @@ type Stats struct {
 	Waiting int
 }
 
-// Stats returns the client's statistics, which are zero after Close. It sends no request.
+// Stats returns the client's statistics. It sends no request.
 func (c *Client) Stats() Stats {
-	if c.closed.IsSet() {
-		return Stats{}
-	}
 	attached, _ := c.engine.Requests.Link.State()
 	stats := Stats{Connected: attached != nil, Waiting: int(c.waiting.Load())}
 	if s := c.engine.Requests.Link.Latest(); s != nil && !s.IsOver() {

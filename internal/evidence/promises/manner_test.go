@@ -34,6 +34,7 @@ var manners = map[string]func(t *testing.T, srv *zktest.Server, servers []string
 // onConnection are the tests whose result is another one for clients on the program's connection, and why.
 var onConnection = map[string]string{
 	"TestACohortEndsWithItsClient":                               "the goroutine that keeps the connection's watches ends with its last client",
+	"TestAClientHasStatistics":                                   "the session outlives the client",
 	"TestCloseDoesNotWaitForRefusedDeletions":                    "the session outlives the client",
 	"TestShutdownWaitsAsLongAsItsContextAllows":                  "the error says that the connection removes the nodes",
 	"TestALoginThatOneServerAcceptsIsEnough":                     "Attach returns the first refusal",

@@ -50,18 +50,6 @@ func TestAClientHasStatistics(t *testing.T) {
 	})
 }
 
-// A client on the program's connection has no statistics once it is closed, although the session lives on.
-//
-//zklock:promise P19.10
-func TestAClosedClientHasNoStatistics(t *testing.T) {
-	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
-		_, client := attached(t, srv)
-		require.True(t, client.Stats().Connected)
-		require.NoError(t, client.Close())
-		require.Equal(t, zklock.Stats{}, client.Stats())
-	})
-}
-
 // Events and spans have the same name of a recipe.
 //
 //zklock:promise P19.7
