@@ -108,12 +108,13 @@ func (s *Flags) Connect(ctx context.Context) (*zklock.Client, error) {
 	return nil, d.failure(ctx, within, err)
 }
 
-// Dialing returns the options of a client, and a function that ends its dials.
+// Dialing returns options whose dialer connects to the same server each time it dials the same name, and a function that ends its dials.
 func (s *Flags) Dialing() (opts *zklock.Options, abort func(), err error) {
 	opts, d, err := s.dialOptions()
 	if err != nil {
 		return nil, nil, err
 	}
+	d.stays = true
 	return opts, d.abort, nil
 }
 

@@ -80,6 +80,18 @@ func TestADialOfANameBeginsWithAnotherOfItsAddressesEachTime(t *testing.T) {
 	assert.Equal(t, []string{"127.0.0.1", "127.0.0.2", "127.0.0.1", "127.0.0.1"}, dialed)
 }
 
+func TestAReportIsAboutOneServer(t *testing.T) {
+	s := &Flags{Servers: "zk:2181", Patience: time.Second}
+	_, abort, err := s.Dialing()
+	require.NoError(t, err)
+	t.Cleanup(abort)
+	for _, found := range [][]string{{"10.0.0.2", "10.0.0.1"}, {"10.0.0.1", "10.0.0.2"}} {
+		s.dialer.resolve = func(context.Context, string) ([]string, error) { return found, nil }
+		got, _ := s.dialer.hosts(t.Context(), "zk:2181")
+		assert.Equal(t, []string{"10.0.0.1", "10.0.0.2"}, got)
+	}
+}
+
 func TestAServerWithAnAddressOfEachFamilyIsDialedByItsName(t *testing.T) {
 	for _, c := range []struct {
 		address string

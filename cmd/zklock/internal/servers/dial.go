@@ -30,6 +30,7 @@ type dialer struct {
 	log    *slog.Logger
 
 	resolve func(ctx context.Context, host string) (addresses []string, err error)
+	stays   bool // dials of a name do not begin with another address each time, so that a report is about one server
 
 	mu      sync.Mutex
 	dials   map[string]int    // guarded by mu: how often each server was dialed, by its address
@@ -116,6 +117,10 @@ func (d *dialer) hosts(ctx context.Context, address string) (found []string, por
 	}
 	if len(found) == 0 || len(families) > 1 && len(found) == len(families) {
 		return nil, ""
+	}
+	if d.stays {
+		slices.Sort(found)
+		return found, port
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
