@@ -117,6 +117,11 @@ var Table = []Mutant{
 		Test:  Test{"internal/conn", "TestAServerThatHasRefusedIsAskedAgainWhileAnotherIsFrozen"},
 	},
 	{
+		Name: "dials that all fail are up to a second apart, however little remains of the lease", Origin: "our first version: with servers away for 0.3 T, a third of the holds were lost at T = 3 s",
+		Edits: []Edit{{"internal/conn/dialer.go", "if left := l.left(); left > 0 {", "if left := l.left(); left > time.Hour {"}},
+		Test:  Test{"internal/evidence/promises", "TestAHoldOutlivesServersThatServeAgainInTime"},
+	},
+	{
 		Name: "to ask a server again resolves its name again", Origin: "our first version: a frozen server that is one of the addresses of a name was asked instead of those that had refused",
 		Edits: []Edit{{"internal/conn/race.go", "	a.address = found[0].address\n", ""}},
 		Test:  Test{"internal/conn", "TestAnAddressThatHasRefusedIsAskedAgainWhileAnotherIsFrozen"},
