@@ -145,7 +145,6 @@ func TestAReconnectFindsChanges(t *testing.T) {
 			time.Sleep(term / 10)
 			srv.HealClient("a")
 		})
-		t.Log(kinds)
 		for _, beat := range []zktest.Op{zktest.OpExists, zktest.OpSync, zktest.OpMulti, zktest.OpPing} {
 			delete(kinds, beat) // more often after slow replies
 		}
@@ -200,6 +199,28 @@ func TestAWaiterWakesThoughItsWatchIsNotSetAgainOnTheFirstConnections(t *testing
 			require.False(t, waiters[8].returned())
 		})
 	}
+}
+
+// An attached client does not know whether its servers know SetWatches until it has reconnected.
+//
+//zklock:promise P9.11
+func TestAnAttachedClientChecksItsWatchesTogetherOnceItHasReconnected(t *testing.T) {
+	const many = 100
+	virtual(t, zktest.Options{}, func(t *testing.T, srv *zktest.Server) {
+		other := connect(t, srv, "other", term)
+		c := attach(t, srv, srv.Addrs(), &zklock.Options{Label: "a", SessionTimeout: term})
+		waitAt(t, t.Context(), c, other, queuePaths(many, true))
+		time.Sleep(3 * term)
+		requests := countRequests(srv)
+		_, kinds := requests.in(6*term, func() {})
+		require.Zero(t, kinds[zktest.OpSetWatches])
+		require.InDelta(t, 6*many, kinds[zktest.OpExists], 2*many, "one for each watch")
+		srv.DropConnections()
+		time.Sleep(3 * term)
+		_, kinds = requests.in(6*term, func() {})
+		require.InDelta(t, 6, kinds[zktest.OpSetWatches], 1)
+		require.Less(t, kinds[zktest.OpExists], many, "one for each heartbeat")
+	})
 }
 
 // One request per session timeout checks all watches of a client, and finds a change whose event was withheld.
