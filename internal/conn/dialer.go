@@ -91,7 +91,7 @@ func (l *Link) term() time.Duration {
 
 // pause spaces out dials that lead to no session: the client library does so only if it cannot
 // reach any server, and would otherwise dial as fast as servers refuse connections. While the lease
-// runs, a pause takes at most a quarter of what remains: there may be a leader again by then.
+// runs, a pause takes at most a quarter of what remains, or 50 ms: there may be a leader again by then.
 func (l *Link) pause() error {
 	if fails := l.dialed(); fails > 0 {
 		d := min(10*time.Millisecond<<min(fails, 7), time.Second)

@@ -172,7 +172,7 @@ func (r *race) take(got result) {
 	}
 }
 
-// resolved makes an attempt at a name one at its first address, so that another attempt at it does not go to another server.
+// resolved makes an attempt at a name an attempt at the name's first address. If it is made again, it goes to the same server.
 func (r *race) resolved(a *attempt, found []target) {
 	a.address = found[0].address
 	r.tried = append(r.tried, a.target)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zklock-go/zklock/internal/testnet"
 	"github.com/zklock-go/zklock/zktest"
 )
 
@@ -317,15 +317,11 @@ func named(t *testing.T, ts *trials, l *Link) *Session {
 }
 
 func connectToName(t *testing.T, ts *trials, l *Link) {
-	resolve := func(_ context.Context, host string) (hosts []string, err error) {
+	resolve := func(_ context.Context, host string) ([]string, error) {
 		if host != "zk.example" {
 			return nil, errors.New("no such host")
 		}
-		for _, address := range ts.srv.Addrs() {
-			host, _, _ := strings.Cut(address, ":")
-			hosts = append(hosts, host)
-		}
-		return hosts, nil
+		return testnet.Hosts(ts.srv.Addrs())
 	}
 	conn, _, err := zk.Connect([]string{"zk.example:2181"}, term, zk.WithLogger(quiet{}), zk.WithHostProvider(l.Hosts(&Rotation{})),
 		zk.WithDialer(l.Dialer(Dialing{Dial: ts.dial, Resolve: resolve, Timeout: term})))

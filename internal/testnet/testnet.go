@@ -7,6 +7,7 @@ package testnet
 
 import (
 	"context"
+	"net"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -15,6 +16,18 @@ import (
 type Net struct {
 	Dial    zk.Dialer
 	Resolve func(ctx context.Context, host string) ([]string, error)
+}
+
+// Hosts returns the hosts of addresses, for a Resolve that knows servers by their addresses.
+func Hosts(addresses []string) (hosts []string, err error) {
+	for _, address := range addresses {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		hosts = append(hosts, host)
+	}
+	return hosts, nil
 }
 
 type key struct{}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -75,16 +74,7 @@ func connectByNames(t *testing.T, srv *zktest.Server, servers []string, opts *zk
 
 // network returns a network in which servers have names.
 func network(srv *zktest.Server, opts *zklock.Options, servers map[string][]string) *testnet.Net {
-	resolve := func(_ context.Context, name string) (hosts []string, err error) {
-		for _, server := range servers[name] {
-			host, _, err := net.SplitHostPort(server)
-			if err != nil {
-				return nil, err
-			}
-			hosts = append(hosts, host)
-		}
-		return hosts, nil
-	}
+	resolve := func(_ context.Context, name string) ([]string, error) { return testnet.Hosts(servers[name]) }
 	return &testnet.Net{Dial: srv.DialFrom(opts.Label), Resolve: resolve}
 }
 

@@ -22,12 +22,12 @@ const silentNet = "192.0.2."
 // named returns a network in which each server has a name, and the names of some servers. A name has Names addresses. No host answers at
 // any of them but the last. With OneName the servers are the addresses of one name instead.
 func (f *fleet) named(servers []string, dial zk.Dialer) (n *testnet.Net, names []string) {
+	if f.plan.OneName {
+		return &testnet.Net{Dial: dial, Resolve: func(context.Context, string) ([]string, error) { return testnet.Hosts(servers) }}, []string{"zk:2181"}
+	}
 	all := f.srv.Addrs()
 	for _, server := range servers {
 		names = append(names, fmt.Sprintf("zk%d:2181", slices.Index(all, server)+1))
-	}
-	if f.plan.OneName {
-		return &testnet.Net{Dial: dial, Resolve: func(context.Context, string) ([]string, error) { return hostsOf(servers) }}, []string{"zk:2181"}
 	}
 	return &testnet.Net{
 		Dial: func(network, address string, timeout time.Duration) (net.Conn, error) {
@@ -50,16 +50,4 @@ func (f *fleet) named(servers []string, dial zk.Dialer) (n *testnet.Net, names [
 			return nil, fmt.Errorf("sim: no host %q", host)
 		},
 	}, names
-}
-
-// hostsOf returns the hosts of addresses.
-func hostsOf(addresses []string) (hosts []string, err error) {
-	for _, address := range addresses {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, err
-		}
-		hosts = append(hosts, host)
-	}
-	return hosts, nil
 }
