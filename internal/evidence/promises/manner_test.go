@@ -33,6 +33,7 @@ var manners = map[string]func(t *testing.T, srv *zktest.Server, servers []string
 // onConnection are the tests whose result is another one for clients on the program's connection, and why.
 var onConnection = map[string]string{
 	"TestACohortEndsWithItsClient":                               "the goroutine that keeps the connection's watches ends with its last client",
+	"TestAHoldOutlivesServersThatServeAgainInTime":               "the client library waits for a second after three rounds of servers that fail: 17 of 96 are lost at T = 2 and 3 s",
 	"TestAClientHasStatistics":                                   "the session outlives the client",
 	"TestCloseDoesNotWaitForRefusedDeletions":                    "the session outlives the client",
 	"TestShutdownWaitsAsLongAsItsContextAllows":                  "the error says that the connection removes the nodes",
